@@ -49,8 +49,9 @@ MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 STEP = 0.7
 POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 5) / 5.0, 30.0, 12
 FEW, MANY, FEW_BELOW = 5, 11, 1.0
-# All rows that are kept have their sites found again; those that skew most correct densities.
-MOST_CORRECTING = 100
+# All rows that are kept have their sites found again. Those that skew most correct densities by
+# their likelihoods, and the others by their third moments, together up to some largest.
+MOST_CORRECTING, LARGEST_CUBIC = 100, 0.04
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
@@ -205,23 +206,28 @@ class Hypothesis:
     ) -> tuple[Array, Array]:
         """Points and masses (n, k) of directions (n, d); their sums correct the evidence."""
         strongest = np.argsort(-self.precision * self.variance**1.5, kind="stable")
-        if len(strongest) > MOST_CORRECTING:
-            some = strongest[:MOST_CORRECTING]
-            return self._of(some).find_densities(likelihood, rows[some], directions)
+        some, weak = strongest[:MOST_CORRECTING], strongest[MOST_CORRECTING:]
+        strong, rows_of_weak, rows = self._of(some), rows[weak], rows[some]
+        cubic = self._of(weak)._find_skewness(likelihood, rows_of_weak)
         a, centre = _whiten(self.node, directions)
         moved = a @ self.covariance
         sd = np.sqrt(np.einsum("ij,ij->i", moved, a))
-        each = moved @ self.b.T / sd[:, None]
+        each = moved @ strong.b.T / sd[:, None]
+        # Of Edgeworth's series, the third Hermite polynomial.
+        own = np.power(moved @ self.b[weak].T / sd[:, None], 3) @ (cubic / 6.0)
+        own = np.clip(own, -LARGEST_CUBIC, LARGEST_CUBIC)[:, None]
         centre = centre + a @ self.mean
         size = max(1, AT_ONCE // max(1, len(rows) * len(POINTS) * FEW))
         found = []
         for start in range(0, len(a), size):
             some = each[start : start + size]
             z = np.broadcast_to(POINTS, (len(some), len(POINTS)))
-            logs = self._find_log_density(likelihood, rows, some, z)
+            third = own[start : start + size]
+            logs = strong._find_log_density(likelihood, rows, some, z) + third * (z**3 - 3.0 * z)
             more = _find_ends(logs)
             z = np.concatenate([z, more], axis=1)
-            more = self._find_log_density(likelihood, rows, some, more)
+            added = third * (more**3 - 3.0 * more)
+            more = strong._find_log_density(likelihood, rows, some, more) + added
             order = np.argsort(z, axis=1)
             both = z, np.concatenate([logs, more], axis=1)
             z, logs = (np.take_along_axis(one, order, axis=1) for one in both)
@@ -233,6 +239,17 @@ class Hypothesis:
         """The same of some rows alone."""
         names = ("b", "eta", "variance", "constant", "precision", "shift")
         return replace(self, **{name: getattr(self, name)[some] for name in names})
+
+    def _find_skewness(self, likelihood: Likelihood, rows: SkewedRows) -> Array:
+        """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
+        nodes, shares = np.polynomial.hermite_e.hermegauss(MANY)
+        at = self.eta[:, None] + np.sqrt(self.variance)[:, None] * nodes
+        with np.errstate(all="ignore"):
+            logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
+            logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
+            ratio = np.exp(logs - self.constant[:, None]) * (shares / shares.sum())
+            skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / self.variance**1.5
+        return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _find_log_density(
         self, likelihood: Likelihood, rows: SkewedRows, each: Array, z: Array
