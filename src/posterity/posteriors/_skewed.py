@@ -47,7 +47,7 @@ MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of a, in standard deviations; more where its density begins and ends, this far below its
 # highest; steps between two points; and points of each eta, few up to some sd of it.
 STEP = 0.7
-POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 5) / 5.0, 30.0, 12
+POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 12
 FEW, MANY, FEW_BELOW = 5, 11, 1.0
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments, together up to some largest.
@@ -272,7 +272,7 @@ class Hypothesis:
 
 
 def _find_ends(logs: Array) -> Array:
-    """More points (n, 16) in the intervals where log densities (n, 21) begin and end."""
+    """More points (n, 28) in the intervals where log densities (n, 21) begin and end."""
     there = logs > logs.max(axis=1, keepdims=True) - FALLEN
     last = len(POINTS) - 1
     first, end = there.argmax(axis=1), last - there[:, ::-1].argmax(axis=1)
