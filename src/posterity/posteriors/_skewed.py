@@ -48,16 +48,16 @@ MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # highest; steps between two points; and points of each eta, few up to some sd of it.
 STEP = 0.7
 POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 12
-FEW, MANY, FEW_BELOW = 5, 11, 1.0
+FEW, MANY, FEW_BELOW = 5, 9, 1.0
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments, together up to some largest.
-MOST_CORRECTING, LARGEST_CUBIC = 100, 0.04
+MOST_CORRECTING, LARGEST_CUBIC = 24, 0.04
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
 AT_ONCE = 2**19
 # A node that weighs less is not read; and a standard normal number beyond all that is known.
-LEAST_WEIGHT, FARTHEST = 1e-3, 38.0
+LEAST_WEIGHT, FARTHEST = 0.01, 38.0
 
 
 @dataclass(frozen=True)
