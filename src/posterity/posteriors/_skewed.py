@@ -338,7 +338,7 @@ def find_quantiles(
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(below < 0.5, ndtri(below), -ndtri(above))
     each = [_interpolate(*one) for one in zip(z, points, strict=True)]
-    return np.array(each, dtype=np.float64)[places.ravel()]
+    return np.asarray(np.array(each)[places.ravel()], dtype=np.float64)
 
 
 def _interpolate(z: Array, points: Array) -> Array:
