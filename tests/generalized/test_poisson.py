@@ -79,9 +79,8 @@ def test_a_flat_prior_is_maximum_likelihood() -> None:
 
 def test_predictions_agree_with_draws() -> None:
     model = BayesianPoissonRegression(prior_precision=1.0).fit(X[:20], Y[:20], exposure=HOURS[:20])
-    draws = model.posterior_.rvs(400_000, random_state=np.random.default_rng(1))
     x = np.array([1.0, 1.0, -1.0])
-    rates = 3.0 * np.exp(draws[:, 0] + draws[:, 1:] @ x)
+    rates = model.sample_mean([x], 400_000, rng=1, exposure=3.0)[:, 0]
     counts = np.random.default_rng(2).poisson(rates)
     predictive = model.predict_distribution([x], exposure=3.0)
     assert predictive.mean()[0] == pytest.approx(rates.mean(), rel=0.01)

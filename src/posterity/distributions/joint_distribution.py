@@ -176,20 +176,7 @@ class JointDistribution:
         >>> row.astype(float).round(2).tolist()
         [1.0, 0.5, 0.02, 1.98]
         """
-        pandas = require_pandas(
-            "a table of coefficients", "posterior_.mean, posterior_.std() and posterior_.interval()"
-        )
-        names, each = self._labels(), self.marginal()
-        low, high = each.interval(check_level(level))
-        columns = {
-            "name": names,
-            "mean": each.mean(),
-            "sd": each.std(),
-            "low": low,
-            "high": high,
-            "probability_positive": each.sf(0.0),
-        }
-        return pandas.DataFrame(columns, index=names)
+        return tabulate(self, self.marginal(), level)
 
     def __repr__(self) -> str:
         kind, p = type(self).__name__, self._size()
@@ -338,6 +325,24 @@ class JointDistribution:
         """
         shape = () if size is None else tuple(np.atleast_1d(size).tolist())
         return self._draw(np.random.default_rng(random_state if rng is None else rng), shape)
+
+
+def tabulate(joint: JointDistribution, each: RowDistribution, level: float) -> Any:
+    """The table of :meth:`JointDistribution.to_frame`, of coefficients with these marginals."""
+    pandas = require_pandas(
+        "a table of coefficients", "posterior_.mean, posterior_.std() and posterior_.interval()"
+    )
+    names = joint._labels()
+    low, high = each.interval(check_level(level))
+    columns = {
+        "name": names,
+        "mean": each.mean(),
+        "sd": each.std(),
+        "low": low,
+        "high": high,
+        "probability_positive": each.sf(0.0),
+    }
+    return pandas.DataFrame(columns, index=names)
 
 
 def require_pandas(purpose: str = "a table", instead: str = "") -> Any:

@@ -33,6 +33,7 @@ NOT_FINITE = frozenset({
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
     "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
+    "SkewedRows.precision",
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "offset_variance", "probability", "rate", "residual",
@@ -40,7 +41,7 @@ NOT_NEGATIVE = frozenset({
     "weights",
 })  # fmt: skip
 POSITIVE = frozenset({
-    "Choice.weights", "EvidencePosterior.shapes", "_scales",
+    "Choice.weights", "EvidencePosterior.shapes", "SkewedRows.weights", "_scales",
     "df", "dispersion", "discount", "gamma", "half_life", "known_precision", "memory",
     "most_nodes", "noise_precision", "noise_scale", "prior_precisions", "scale", "sd",
     "start", "steps", "temperature",

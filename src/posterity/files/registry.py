@@ -119,6 +119,7 @@ HOMES = {
     "Quadratic": "posterity.posteriors.joint_parameters",
     "SiteStatistics": "posterity.posteriors.generalized",
     "StartRows": "posterity.posteriors._site_start",
+    "SkewedRows": "posterity.posteriors._skewed",
     "SoftmaxPosterior": "posterity.posteriors.softmax",
     "ContrastPrior": "posterity.posteriors._softmax_prior",
     "RecentRows": "posterity.posteriors._softmax_recent",

@@ -27,6 +27,9 @@ SHAPES: dict[str, dict[str, str]] = {
     },
     "ContrastPrior": {"center": "c", "squares": "c"},
     "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
+    "SkewedRows": {
+        "X": "n m", "y": "n", "weights": "n", "offsets": "n", "precision": "n", "shift": "n",
+    },
     "StoredRows": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
     "WarmStart": {"coefficients": "p", "precision": "q"},
     "WindowRows": {"X": "n m", "y": "n", "weights": "n", "times": "n", "offsets": "n"},

@@ -89,6 +89,14 @@ class Classifier(GeneralizedModel):
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, self._offset :]
 
+    def _correct(
+        self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
+    ) -> Any:
+        if self._multiclass_posterior is not None:
+            return normal
+        # With the first class as the second one the posterior is of minus the coefficients.
+        return super()._correct(-columns if self._flipped else columns, normal, shift, *least_sd)
+
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""
         size = read_size(size)

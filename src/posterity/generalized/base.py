@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions import Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
@@ -21,6 +20,8 @@ from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
+# Probabilities that have finite quantiles.
+WITHIN = 1e-15, 1.0 - 1e-15
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,8 +111,25 @@ class GeneralizedModel(LinearEstimator):
             posterior = posterior.with_averages()
         return learn(posterior, way, rows)
 
-    def _eta(self, X: Any, added: ArrayLike | None) -> Normal:
-        """Distribution of the linear predictor at ``X``, normal with the same two moments."""
+    def _correct(
+        self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
+    ) -> Any:
+        return self._posterior.correct(columns, normal, shift, *least_sd)
+
+    def _eta_draws(
+        self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None
+    ) -> Array:
+        """As of all linear models; where a row's eta is not normal, draws keep their ranks."""
+        draws = super()._eta_draws(X, size, rng, added)
+        rows, shift = self._prepare_rows(X, added)
+        normal = self._joint().project(rows, shift)
+        corrected = self._correct(rows, normal, shift)
+        if corrected is normal:
+            return draws
+        return np.asarray(corrected.ppf(np.clip(normal.cdf(draws), *WITHIN)))
+
+    def _eta(self, X: Any, added: ArrayLike | None) -> RowDistribution:
+        """Distribution of the linear predictor at ``X``; if normal, with the same two moments."""
         posterior: Any = self._posterior
         columns = self._read_points(X)
         return posterior.linear_predictor(columns, self._eta_offsets(added, len(columns)))

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtri
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from posterity.distributions import Categorical
@@ -306,9 +306,8 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         if many is not None:
             return many.probability_interval(self._read_points(X), level)
         eta = self._eta(X, None)
-        mean = -eta.loc if self._flipped else eta.loc
-        reach = ndtri(0.5 + 0.5 * level) * eta.scale
-        return expit(np.stack([mean - reach, mean + reach], axis=1))
+        ends = np.stack(eta.interval(level), axis=1)
+        return expit(-ends[:, ::-1] if self._flipped else ends)
 
     def predict_proba_one(self, x: ArrayLike | Mapping[str, float]) -> dict[Any, float]:
         """Probability of each label at one row ``x``; empty before the first label.

@@ -296,9 +296,9 @@ class LinearReader(LinearModel):
         """Distribution of the linear predictor at rows of all columns, intercept included."""
         projected = joint.project(rows, shift)
         effects = posterior.unseen_effects(rows[:, self._offset :])
-        if effects is None:
-            return projected
-        return projected.widen((effects * effects).sum(axis=1))
+        if effects is not None:
+            projected = projected.widen((effects * effects).sum(axis=1))
+        return self._correct(rows, projected, shift)
 
     def _eta_draws(
         self,

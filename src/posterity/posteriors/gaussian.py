@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.dummies import find_sums_to_one
 from posterity.factor.forgetting import SMALLEST_DISCOUNT
@@ -327,6 +328,16 @@ class LinearPosterior:
         Under a learned prior; None where no such feature moves, or all are known of.
         """
         return None
+
+    def correct(
+        self,
+        columns: Array,
+        normal: RowDistribution,
+        shift: Array | float = 0.0,
+        least_sd: float = 0.0,
+    ) -> RowDistribution:
+        """``normal``, the distribution of sums of coefficients, where that is not quite right."""
+        return normal
 
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Keep only this factor of the rows, without the prior, once rows were unlearned."""

@@ -9,9 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from posterity.distributions import Normal
+from posterity.distributions.bent_normal import NODES, SHARES, BentNormal
 from posterity.distributions.mixing import mix_exactly
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode
@@ -30,7 +33,13 @@ from posterity.posteriors._site_rows import (
     join_learned_sites,
     learn_rows,
 )
-from posterity.posteriors._site_start import KeepsFirstRows, StartRows, count_rows_until
+from posterity.posteriors._site_start import (
+    MOST_COEFFICIENTS,
+    KeepsFirstRows,
+    StartRows,
+    count_rows_until,
+)
+from posterity.posteriors._skewed import MOST_VALUES, NORMAL_BELOW, SkewedRows, find_quantiles
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -56,8 +65,9 @@ class SiteStatistics:
     densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
     they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
     their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
-    their posterior. ``start`` are the first rows, as long as they are kept. ``phi`` is what is
-    known of the likelihood's parameter, where it is learned.
+    their posterior. ``start`` are the first rows, as long as they are kept, and ``skewed`` those
+    of rows fitted together that make the posterior skewed. ``phi`` is what is known of the
+    likelihood's parameter, where it is learned.
     """
 
     log_sites: float = 0.0
@@ -69,6 +79,7 @@ class SiteStatistics:
     averaged: bool = False
     start: StartRows | None = None
     phi: Any = None  # a LearnedParameter or JointParameters
+    skewed: SkewedRows | None = None
 
     def copy_from(self, other: SiteStatistics) -> None:
         """Take over all of another one."""
@@ -241,6 +252,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics.seen = statistics.effective = rest
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
+        if statistics.skewed is not None:
+            statistics.skewed = statistics.skewed.without(rows)
         if statistics.phi is not None:
             self._settle(statistics.phi.unlearn(self.likelihood, self._believe(rows)))
 
@@ -262,6 +275,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         mine.log_predictive += its.log_predictive
         if mine.phi is not None and its.phi is not None:
             self._settle(mine.phi.merge(its.phi, self.likelihood))
+        if its.skewed is not None:
+            self._keep_skewed(its.skewed)
 
     def has_same_prior(self, other: Self) -> bool:
         """Return True if both started from the same prior and learn in the same way."""
@@ -285,8 +300,13 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
-        """True if one factor predicts: of a learned prior the stream's, once rows come in order."""
-        return self._has_site_path and not self.is_settled and self.statistics.phi is None
+        """True if one factor predicts: of a learned prior the stream's, once rows come in order.
+
+        So too where rows are kept because the posterior is skewed.
+        """
+        statistics = self.statistics
+        fitted = statistics.skewed is not None and statistics.together == statistics.seen
+        return self._has_site_path and not (fitted or self.is_settled) and statistics.phi is None
 
     @property
     def _has_site_path(self) -> bool:
@@ -303,22 +323,78 @@ class GeneralizedPosterior(KeepsFirstRows):
         how = site, self.statistics, self.likelihood.check_targets
         return inner.open_path(SitePath, names, *how)
 
-    def linear_predictor(self, X: Array, offsets: Array | None = None) -> Normal:
+    def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
         """Distribution of eta at the rows of ``X``."""
-        mean, variance = self.marginal.linear_moments(X)
-        return Normal(mean if offsets is None else mean + offsets, np.sqrt(variance))
+        return self._read_eta(self.marginal, X, offsets)[1]
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
-        mean, variance = self.inner.linear_moments(X)
-        mean = mean if offsets is None else mean + offsets
-        return self._predict(self.known, mean, variance, self._spread(X))
+        (mean, variance), eta = self._read_eta(self.inner, X, offsets)
+        if not isinstance(eta, BentNormal):
+            return self._predict(self.known, mean, variance, self._spread(X))
+        exact = np.zeros(len(X))
+        parts = [self._predict(self.known, each, exact) for each in eta.points.T]
+        return mix_exactly(parts, SHARES)
+
+    def _read_eta(
+        self, inner: LinearPosterior, X: Array, offsets: Array | None
+    ) -> tuple[tuple[Array, Array], RowDistribution]:
+        """Mean and variance (n,) of the normal eta at rows, and its corrected distribution."""
+        mean, variance = inner.linear_moments(X)
+        shift = 0.0 if offsets is None else offsets
+        normal = Normal(mean + shift, np.sqrt(variance))
+        columns = np.column_stack([np.ones(len(X)), X]) if self.intercept else X
+        return (mean + shift, variance), self.correct(columns, normal, shift)
 
     @property
     def marginal(self) -> LinearPosterior:
         """What is known of the coefficients, whatever the likelihood's parameters are."""
         phi = self.statistics.phi
         return self.inner if phi is None else phi.marginalize(self.inner)
+
+    def correct(
+        self,
+        columns: Array,
+        normal: RowDistribution,
+        shift: Array | float = 0.0,
+        least_sd: float = NORMAL_BELOW,
+    ) -> RowDistribution:
+        """``normal``, of sums of coefficients, or what the rows kept say of those that are not.
+
+        See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
+        until now stay as they are, and those whose standard deviation is at most ``least_sd``.
+        """
+        statistics = self.statistics
+        has_rows = statistics.start is not None or statistics.skewed is not None
+        if not (has_rows and self._keeps_skewed_rows):
+            return normal
+        sd = normal.std()
+        skewed = (sd > least_sd) & np.isfinite(sd)
+        if not skewed.any():
+            return normal
+        effects = self.unseen_effects(columns[:, int(self.intercept) :])
+        if effects is not None:
+            skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
+        posterior = self._fit_start_again()
+        rows, nodes = posterior.statistics.skewed, posterior.inner.parts
+        some = None
+        if rows is not None and skewed.any():
+            some = find_quantiles(nodes, posterior.known, rows, columns[skewed])
+        if some is None:
+            return normal
+        points = np.empty((len(columns), len(NODES)))
+        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
+        points[skewed] = some + np.broadcast_to(shift, sd.shape)[skewed, None]
+        return BentNormal(points)
+
+    def _fit_start_again(self) -> Self:
+        """The same, all of whose first rows were fitted together, as :meth:`fit` does."""
+        start = self.statistics.start
+        if start is None or (self.statistics.averaged and start.due == start.fitted().due):
+            return self
+        trial = self.copy().with_averages()
+        trial._fit_again(start)
+        return trial
 
     @property
     def known(self) -> Likelihood:
@@ -488,7 +564,7 @@ class GeneralizedPosterior(KeepsFirstRows):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
-            if phi.needs_closed:
+            if phi.moves_coefficients:
                 trial._close(rows)
             sites = trial._fit_sites(rows)
             # Equal rows are others to each other.
@@ -514,7 +590,27 @@ class GeneralizedPosterior(KeepsFirstRows):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
+        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
+            self._keep_skewed(SkewedRows.of(rows, fitted.sites))
         return fitted.sites
+
+    @property
+    def _keeps_skewed_rows(self) -> bool:
+        """True if rows are kept that make the posterior skewed: of few coefficients alone."""
+        phi = self.statistics.phi
+        if phi is not None and phi.moves_coefficients:
+            return False
+        few = self.n_coefficients <= MOST_COEFFICIENTS and self.n_flat <= int(self.intercept)
+        asked = self.keeps_start and self.approximation != "laplace"
+        return few and asked and not self.memory.forgets
+
+    def _keep_skewed(self, rows: SkewedRows) -> None:
+        """Keep rows that were learned, besides those kept before, as far as they matter."""
+        before = self.statistics.skewed
+        rows = rows if before is None else before.join(rows)
+        mean, variance = self.inner.central().linear_moments(rows.X)
+        kept = rows.select(self.known, mean + rows.offsets, variance)
+        self.statistics.skewed = kept if len(kept) else None
 
 
 @predict_and_score_rows.register

@@ -88,6 +88,10 @@ def _widen_generalized(
     if start is not None:
         X = spread_columns(start.X, places, new.n_coefficients)
         new.statistics.start = replace(start, X=X)
+    skewed = old.statistics.skewed
+    if skewed is not None:
+        X = spread_columns(skewed.X, places, new.n_coefficients)
+        new.statistics.skewed = replace(skewed, X=X)
 
 
 def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places) -> None:

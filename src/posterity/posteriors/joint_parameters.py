@@ -62,7 +62,7 @@ class JointParameters(ApartFromCoefficients):
     rows: float = 0.0
     due: float = 1.0
 
-    needs_closed: ClassVar[bool] = True  # t would follow what rows leave open
+    moves_coefficients: ClassVar[bool] = True  # t would follow what rows leave open
 
     @classmethod
     def before_data(cls, likelihood: Likelihood, n_coefficients: int) -> Self:

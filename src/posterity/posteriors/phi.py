@@ -75,8 +75,9 @@ class BelievedRows(NamedTuple):
 class ApartFromCoefficients:
     """What is known of parameters of which the coefficients' posterior does not depend."""
 
-    # True if rows that come together, too, meet a vague prior where all is open.
-    needs_closed: ClassVar[bool] = False
+    # True if what is known of the coefficients depends on it. Rows that come together, too, then
+    # meet a vague prior where all is open.
+    moves_coefficients: ClassVar[bool] = False
 
     def settle_in(self, inner: LinearPosterior, before: Self | None = None) -> tuple[Self, float]:
         """Find t and the coefficients in ``inner`` together; the log of what evidence gains."""

@@ -1,0 +1,376 @@
+"""Marginals beyond the normal: what the exact likelihoods of a few rows say along one direction.
+
+Where a posterior is skewed, as with a level that has only zeros, a normal has the wrong tails. The
+rows that make it so are kept with their sites. To read, their sites are found again under each
+hypothesis of the prior, until they agree (expectation propagation), equal rows as one row of a
+likelihood to a power. Let a be a sum of coefficients with the normal marginal q(a). Then
+
+    p(a)  ~  q(a) prod_i E[t_i(eta_i) / s_i(eta_i) | a] ,
+
+t_i the exact likelihood of a row, s_i its site, and the expectation over the normal of eta_i given
+a (Cseke and Heskes 2011, "Approximate marginals in latent Gaussian models"). What this integrates
+to corrects the evidence of the hypothesis, and goes with its weight.
+
+All is done in coordinates in which the posterior that was learned is a standard normal: with w =
+mean + root^-1 e and rows b = root^-T x it is e ~ Normal(0, I), and eta = mean'x + b'e.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri
+
+from posterity.distributions.bent_normal import NODES
+from posterity.factor.rows import SiteRows
+from posterity.likelihoods import Likelihood, Sites
+from posterity.posteriors._site_fit import compute_cavity, compute_change
+from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+# Standard deviation of eta below which its distribution is taken as normal.
+NORMAL_BELOW = 0.3
+# Rows are kept whose eta is known less than to this, and is made more skewed than that by their
+# likelihood; at most so many, and so many a coefficient, each of so many equal ones in the mean;
+# and looked for among at most so many values.
+LEAST_SD, LEAST_SKEWNESS = 0.1, 3e-4
+MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
+# Points of a, in standard deviations; more where its density begins and ends, this far below its
+# highest; steps between two points; and points of each eta, few up to some sd of it.
+STEP = 0.7
+POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 8
+FEW, MANY, FEW_BELOW = 5, 9, 1.0
+# All rows that are kept have their sites found again. Those that skew most correct densities by
+# their likelihoods, and the others by their third moments, together up to some largest.
+MOST_CORRECTING, LARGEST_CUBIC = 24, 0.04
+# Sweeps in which sites agree, and to how much.
+MOST_SWEEPS, TOLERANCE = 200, 1e-4
+# Values in memory at once.
+AT_ONCE = 2**19
+# A node that weighs less is not read; and a standard normal number beyond all that is known.
+LEAST_WEIGHT, FARTHEST = 0.01, 38.0
+
+
+@dataclass(frozen=True)
+class SkewedRows:
+    """Rows that are kept with the sites that were learned for them.
+
+    Features (n, m), targets, weights > 0, offsets, precision of the sites and this times their
+    target, all (n,).
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    offsets: Array
+    precision: Array
+    shift: Array
+
+    @classmethod
+    def of(cls, rows: SiteRows, sites: Sites) -> Self:
+        """Rows, and the sites that were learned for them."""
+        some = rows.weights > 0.0
+        X, y, weights, offsets = rows.X, rows.y, rows.weights, rows.offsets
+        each = (X, y, weights, offsets, sites.precision, sites.precision * sites.target)
+        return cls(*(np.asarray(one[some], dtype=np.float64) for one in each))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, part: NDArray[np.intp] | NDArray[np.bool_]) -> Self:
+        return type(self)(*(one[part] for one in self._each))
+
+    def join(self, other: SkewedRows) -> Self:
+        """These rows and others."""
+        pairs = zip(self._each, other._each, strict=True)
+        return type(self)(*(np.concatenate(pair) for pair in pairs))
+
+    def select(self, likelihood: Likelihood, mean: Array, variance: Array) -> Self:
+        """The most skewed rows, equal ones as one, where eta ~ Normal(mean, variance) (n,).
+
+        The curvature of log rates and log odds changes by up to its own size as eta moves by 1, so
+        that the third derivative of a row's likelihood is at most about its curvature: that of its
+        site, or where that was found under a prior that was still too wide, its average today.
+        """
+        most = max(MOST_ROWS, MOST_A_COEFFICIENT * self.X.shape[1])
+        open_ = np.flatnonzero((variance > LEAST_SD**2) & (variance < np.inf))
+        some, variance = self[open_], variance[open_]
+        with np.errstate(all="ignore"):
+            bend = some.weights * likelihood.average(some.y, mean[open_], variance)[2]
+        skewness = np.fmax(some.precision, bend) * variance**1.5
+        first = np.argsort(-skewness, kind="stable")[: MOST_EQUAL * most]
+        some, skewness = some[first], skewness[first]
+        places = some._group()
+        skewness = _sum_by(places, skewness)
+        best = np.argsort(-skewness, kind="stable")[:most]
+        return some._add_up(places)[np.sort(best[skewness[best] > LEAST_SKEWNESS])]
+
+    def without(self, rows: SiteRows) -> Self:
+        """These rows less others: what is left of the weight has the same part of the site."""
+        left = self.weights.copy()
+        for x, y, weight, offset in zip(rows.X, rows.y, rows.weights, rows.offsets, strict=True):
+            same = (x == self.X).all(axis=1) & (self.y == y) & (self.offsets == offset)
+            left = np.where(same, np.maximum(left - weight, 0.0), left)
+        share = left / self.weights
+        some = share > 1e-9
+        precision, shift = share * self.precision, share * self.shift
+        return replace(self, weights=left, precision=precision, shift=shift)[some]
+
+    @property
+    def _each(self) -> tuple[Array, ...]:
+        return self.X, self.y, self.weights, self.offsets, self.precision, self.shift
+
+    def _group(self) -> NDArray[np.intp]:
+        """(n,) number of the group of equal rows that each belongs to."""
+        keys = np.column_stack([self.X, self.y, self.offsets])
+        return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def _add_up(self, places: NDArray[np.intp]) -> Self:
+        """One row of each group of equal ones, in the order of their numbers."""
+        first = self[np.unique(places, return_index=True)[1]]
+        sums = (_sum_by(places, one) for one in (self.weights, self.precision, self.shift))
+        weights, precision, shift = sums
+        return replace(first, weights=weights, precision=precision, shift=shift)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """The posterior under one prior, with sites of the kept rows that agree.
+
+    ``node`` is the posterior that was learned. In its coordinates e ~ Normal(mean, covariance),
+    and the kept rows are ``b`` (n, d). Each has its eta ~ Normal(eta, variance), and the site
+    exp(constant + shift eta - precision eta^2 / 2). ``log_evidence`` is known up to what all
+    hypotheses share.
+    """
+
+    node: LinearPosterior
+    mean: Array
+    covariance: Array
+    b: Array
+    eta: Array
+    variance: Array
+    constant: Array
+    precision: Array
+    shift: Array
+    log_evidence: float
+
+    @classmethod
+    def settle(cls, node: LinearPosterior, likelihood: Likelihood, rows: SkewedRows) -> Self | None:
+        """Find the sites of the rows until they agree; None where they do not."""
+        columns = np.column_stack([np.ones(len(rows)), rows.X]) if node.intercept else rows.X
+        b, learned = _whiten(node, columns)
+        learned = learned + rows.offsets
+        precision, shift, step, last = rows.precision, rows.shift, 1.0, math.inf
+        for _ in range(MOST_SWEEPS):
+            added = precision - rows.precision
+            root = _find_root(b, added)
+            if root is None:
+                return None
+            inverse = solve_triangular(root, np.eye(len(root)), lower=True)
+            covariance = inverse.T @ inverse
+            pull = b.T @ (shift - rows.shift - added * learned)
+            mean = covariance @ pull
+            eta, variance = learned + b @ mean, np.einsum("ij,ij->i", b @ covariance, b)
+            cavity = compute_cavity(eta, variance, precision, shift)
+            sites = find_sites(likelihood, "moments", rows.y, *cavity, rows.weights)
+            following = sites.precision, sites.precision * sites.target
+            alone = 1.0 + variance * (following[0] - precision)
+            moved = (eta + variance * (following[1] - shift)) / alone, variance / alone
+            change = compute_change(eta, variance, *moved)
+            if change < TOLERANCE:
+                break
+            step, last = (max(0.7 * step, 0.1) if change > last else step), change
+            precision = precision + step * (following[0] - precision)
+            shift = shift + step * (following[1] - shift)
+        else:
+            return None
+        constant = sites.log_scale(*cavity) - 0.5 * sites.precision * np.square(sites.target)
+        gained = constant + _log_site(learned, precision, shift)
+        gained -= _log_site(learned, rows.precision, rows.shift)
+        log_evidence = float(np.sum(gained)) + 0.5 * float(pull @ mean)
+        log_evidence -= float(np.sum(np.log(np.diagonal(root))))
+        found = b, eta, variance, constant, precision, shift, log_evidence
+        return cls(node, mean, covariance, *found)
+
+    def find_densities(
+        self, likelihood: Likelihood, rows: SkewedRows, directions: Array
+    ) -> tuple[Array, Array]:
+        """Points and masses (n, k) of directions (n, d); their sums correct the evidence."""
+        strongest = np.argsort(-self.precision * self.variance**1.5, kind="stable")
+        some, weak = strongest[:MOST_CORRECTING], strongest[MOST_CORRECTING:]
+        strong, rows_of_weak, rows = self._of(some), rows[weak], rows[some]
+        cubic = self._of(weak)._find_skewness(likelihood, rows_of_weak)
+        a, centre = _whiten(self.node, directions)
+        moved = a @ self.covariance
+        sd = np.sqrt(np.einsum("ij,ij->i", moved, a))
+        each = moved @ strong.b.T / sd[:, None]
+        # Of Edgeworth's series, the third Hermite polynomial.
+        own = np.power(moved @ self.b[weak].T / sd[:, None], 3) @ (cubic / 6.0)
+        own = np.clip(own, -LARGEST_CUBIC, LARGEST_CUBIC)[:, None]
+        centre = centre + a @ self.mean
+        size = max(1, AT_ONCE // max(1, len(rows) * len(POINTS) * FEW))
+        found = []
+        for start in range(0, len(a), size):
+            some = each[start : start + size]
+            z = np.broadcast_to(POINTS, (len(some), len(POINTS)))
+            third = own[start : start + size]
+            logs = strong._find_log_density(likelihood, rows, some, z) + third * (z**3 - 3.0 * z)
+            more = _find_ends(logs)
+            z = np.concatenate([z, more], axis=1)
+            added = third * (more**3 - 3.0 * more)
+            more = strong._find_log_density(likelihood, rows, some, more) + added
+            order = np.argsort(z, axis=1)
+            both = z, np.concatenate([logs, more], axis=1)
+            z, logs = (np.take_along_axis(one, order, axis=1) for one in both)
+            found.append(_integrate(z, logs))
+        z, masses = (np.concatenate(one) for one in zip(*found, strict=True))
+        return centre[:, None] + sd[:, None] * z, masses
+
+    def _of(self, some: NDArray[np.intp]) -> Self:
+        """The same of some rows alone."""
+        names = ("b", "eta", "variance", "constant", "precision", "shift")
+        return replace(self, **{name: getattr(self, name)[some] for name in names})
+
+    def _find_skewness(self, likelihood: Likelihood, rows: SkewedRows) -> Array:
+        """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
+        nodes, shares = np.polynomial.hermite_e.hermegauss(MANY)
+        at = self.eta[:, None] + np.sqrt(self.variance)[:, None] * nodes
+        with np.errstate(all="ignore"):
+            logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
+            logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
+            ratio = np.exp(logs - self.constant[:, None]) * (shares / shares.sum())
+            skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / self.variance**1.5
+        return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _find_log_density(
+        self, likelihood: Likelihood, rows: SkewedRows, each: Array, z: Array
+    ) -> Array:
+        """(n, k) at ``z`` sds of a (n, k), where eta of the rows moves by ``each`` (n, rows)."""
+        narrow = np.sqrt(np.maximum(self.variance - np.square(each), 0.0))
+        at = self.eta[:, None] + z[:, :, None, None] * each[:, None, :, None]
+        n_nodes = FEW if float(np.max(narrow, initial=0.0)) <= FEW_BELOW else MANY
+        nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+        at = at + narrow[:, None, :, None] * nodes
+        with np.errstate(all="ignore"):
+            logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
+        logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
+        most = logs.max(axis=-1)
+        with np.errstate(all="ignore"):
+            averages = np.exp(logs - most[..., None]) @ (shares / shares.sum())
+            corrections = np.log(averages) + most - self.constant
+        whole = np.nan_to_num(corrections, nan=-np.inf).sum(axis=-1) - 0.5 * np.square(z)
+        return np.maximum(whole, -1e12)
+
+
+def _find_ends(logs: Array) -> Array:
+    """More points (n, 28) in the intervals where log densities (n, 21) begin and end."""
+    there = logs > logs.max(axis=1, keepdims=True) - FALLEN
+    last = len(POINTS) - 1
+    first, end = there.argmax(axis=1), last - there[:, ::-1].argmax(axis=1)
+    places = np.clip(np.stack([first - 1, first, end - 1, end], axis=1), 0, last - 1)
+    # Of a narrow density both ends lie in the same intervals: a little further there.
+    shifted = MORE + 0.01 * np.arange(4)[:, None]
+    return np.asarray((POINTS[places][..., None] + STEP * shifted).reshape(len(logs), -1))
+
+
+def _integrate(z: Array, logs: Array) -> tuple[Array, Array]:
+    """Finer points and the masses around them, of densities at points (n, k).
+
+    Between points their logs are monotone cubics (Fritsch and Butland 1984).
+    """
+    step = np.diff(z)
+    rise = np.diff(logs) / step
+    before, after = rise[:, :-1], rise[:, 1:]
+    of_before, of_after = 2.0 * step[:, 1:] + step[:, :-1], step[:, 1:] + 2.0 * step[:, :-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = (of_before + of_after) / (of_before / before + of_after / after)
+    between = np.where(before * after > 0.0, between, 0.0)
+    slope = np.concatenate([rise[:, :1], between, rise[:, -1:]], axis=1)
+    t, low, high = np.arange(FINER) / FINER, slope[:, :-1, None], slope[:, 1:, None]
+    rise, step = rise[:, :, None], step[:, :, None]
+    bend = (3.0 * rise - 2.0 * low - high) + t * (low + high - 2.0 * rise)
+    values = logs[:, :-1, None] + step * t * (low + t * bend)
+    fine = (z[:, :-1, None] + step * t).reshape(len(z), -1)
+    fine = np.concatenate([fine, z[:, -1:]], axis=1)
+    values = np.concatenate([values.reshape(len(z), -1), logs[:, -1:]], axis=1)
+    widths, nothing = 0.5 * np.diff(fine), np.zeros((len(z), 1))
+    around = np.concatenate([widths, nothing], axis=1) + np.concatenate([nothing, widths], axis=1)
+    return fine, np.exp(values) / math.sqrt(2.0 * math.pi) * around
+
+
+def find_quantiles(
+    nodes: Sequence[tuple[float, LinearPosterior]],
+    likelihood: Likelihood,
+    rows: SkewedRows,
+    directions: Array,
+) -> Array | None:
+    """Quantiles (n, 57) of sums of coefficients (n, d), mixed over the nodes by their weights.
+
+    None where no kept row is known so little that this would matter, or where sites don't agree.
+    """
+    some = [(math.log(weight), node) for weight, node in nodes if weight > LEAST_WEIGHT]
+    tried = [(log, Hypothesis.settle(node, likelihood, rows)) for log, node in some]
+    settled = [(log + one.log_evidence, one) for log, one in tried if one is not None]
+    if not any(float(np.max(one.variance)) > NORMAL_BELOW**2 for _, one in settled):
+        return None
+    directions, places = np.unique(directions, axis=0, return_inverse=True)
+    most = max(log for log, _ in settled)
+    found = [
+        (points, math.exp(log - most) * masses)
+        for log, one in settled
+        for points, masses in [one.find_densities(likelihood, rows, directions)]
+    ]
+    points, masses = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+    if len(found) > 1:
+        order = np.argsort(points, axis=1)
+        points, masses = (np.take_along_axis(one, order, axis=1) for one in (points, masses))
+    masses = masses / masses.sum(axis=1, keepdims=True)
+    below = np.cumsum(masses, axis=1) - 0.5 * masses
+    above = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1] - 0.5 * masses
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(below < 0.5, ndtri(below), -ndtri(above))
+    each = [_interpolate(*one) for one in zip(z, points, strict=True)]
+    return np.asarray(np.array(each)[places.ravel()], dtype=np.float64)
+
+
+def _interpolate(z: Array, points: Array) -> Array:
+    """Quantiles (57,) from those of rising standard normal numbers; beyond the last, straight."""
+    known = np.abs(z) < FARTHEST
+    z, points = z[known], points[known]
+    slope = (points[-1] - points[0]) / (z[-1] - z[0])
+    low, high = points[0] - slope * (z[0] + FARTHEST), points[-1] + slope * (FARTHEST - z[-1])
+    return np.asarray(np.interp(NODES, [-FARTHEST, *z, FARTHEST], [low, *points, high]))
+
+
+def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
+    """Rows (n, d) in coordinates in which the posterior is standard normal, and their mean eta."""
+    factor = node.factor
+    b = solve_triangular(factor.root, columns.T, trans="T", check_finite=False).T
+    return b, b @ factor.moments[:, 0]
+
+
+def _find_root(b: Array, added: Array) -> Array | None:
+    """Lower Cholesky factor of I + b' diag(added) b; None where that is not positive."""
+    try:
+        return np.linalg.cholesky(np.eye(b.shape[1]) + (b.T * added) @ b)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _sum_by(places: NDArray[np.intp], values: Array) -> Array:
+    return np.asarray(np.bincount(places, values), dtype=np.float64)
+
+
+def _log_site(eta: Array, precision: Array, shift: Array) -> Array:
+    return np.asarray((shift - 0.5 * precision * eta) * eta)
+
+
+__all__ = ["MOST_VALUES", "NORMAL_BELOW", "SkewedRows", "find_quantiles"]
