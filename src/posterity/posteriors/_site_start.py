@@ -27,6 +27,8 @@ ROWS, ROWS_A_COEFFICIENT, MOST_COEFFICIENTS = 64, 4, 256
 # More are kept while the mean variance of their linear predictors is above this, as with rare
 # labels, where sixty rows say little; but never more rows, or more values, than these.
 LARGEST_MEAN_VARIANCE, MOST_ROWS, MOST_VALUES = 0.3, 4096, 2**17
+# Values of rows that are fitted together to be read, once more have come since they were last.
+MOST_FITTED_TO_READ = 2000
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -36,21 +37,24 @@ from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# Standard deviation of eta below which its distribution is taken as normal.
-NORMAL_BELOW = 0.3
-# Rows are kept whose eta is known less than to this, and is made more skewed than that by their
+# Standard deviation of eta below which its distribution is taken as normal, and skewness, which
+# moves the ends of a 95% interval by half as many standard deviations.
+NORMAL_BELOW, NORMAL_SKEWNESS = 0.3, 0.1
+# Up to this skewness the third moments of the rows say enough.
+MUCH_SKEWNESS = 0.4
+# Rows are kept whose eta is known less than to this (but not open), and is made more skewed than that by their
 # likelihood; at most so many, and so many a coefficient, each of so many equal ones in the mean;
 # and looked for among at most so many values.
-LEAST_SD, LEAST_SKEWNESS = 0.1, 3e-4
+LEAST_SD, OPEN_VARIANCE, LEAST_SKEWNESS = 0.1, 1e12, 3e-4
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of a, in standard deviations; more where its density begins and ends, this far below its
 # highest; steps between two points; and points of each eta, few up to some sd of it.
 STEP = 0.7
-POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 8
+POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 4
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments, together up to some largest.
-MOST_CORRECTING, LARGEST_CUBIC = 24, 0.04
+MOST_CORRECTING, LARGEST_CUBIC = 10, 0.04
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
@@ -101,7 +105,7 @@ class SkewedRows:
         site, or where that was found under a prior that was still too wide, its average today.
         """
         most = max(MOST_ROWS, MOST_A_COEFFICIENT * self.X.shape[1])
-        open_ = np.flatnonzero((variance > LEAST_SD**2) & (variance < np.inf))
+        open_ = np.flatnonzero((variance > LEAST_SD**2) & (variance < OPEN_VARIANCE))
         some, variance = self[open_], variance[open_]
         with np.errstate(all="ignore"):
             bend = some.weights * likelihood.average(some.y, mean[open_], variance)[2]
@@ -123,6 +127,24 @@ class SkewedRows:
         some = share > 1e-9
         precision, shift = share * self.precision, share * self.shift
         return replace(self, weights=left, precision=precision, shift=shift)[some]
+
+    def settle(
+        self, nodes: Sequence[tuple[float, LinearPosterior]], likelihood: Likelihood
+    ) -> list[tuple[float, Hypothesis]]:
+        """Log weights and hypotheses of all nodes that count, found once for the same nodes."""
+        seen = [node.factor.seen for _, node in nodes]
+        key = [likelihood, *(weight for weight, _ in nodes), *seen]
+        known, same, found = self.__dict__.get("_settled", ((), (), []))
+        if known == key and all(one is node for one, (_, node) in zip(same, nodes, strict=True)):
+            return list(found)
+        some = [(math.log(weight), node) for weight, node in nodes if weight > LEAST_WEIGHT]
+        tried = [(log, Hypothesis.settle(node, likelihood, self)) for log, node in some]
+        found = [(log + one.log_evidence, one) for log, one in tried if one is not None]
+        self.__dict__["_settled"] = key, [node for _, node in nodes], found
+        return found
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: one for name, one in self.__dict__.items() if name != "_settled"}
 
     @property
     def _each(self) -> tuple[Array, ...]:
@@ -147,8 +169,8 @@ class Hypothesis:
 
     ``node`` is the posterior that was learned. In its coordinates e ~ Normal(mean, covariance),
     and the kept rows are ``b`` (n, d). Each has its eta ~ Normal(eta, variance), and the site
-    exp(constant + shift eta - precision eta^2 / 2). ``log_evidence`` is known up to what all
-    hypotheses share.
+    exp(constant + shift eta - precision eta^2 / 2). ``cubic`` is the third cumulant of each by its
+    exact likelihood, over its variance cubed. ``log_evidence`` is known up to what all share.
     """
 
     node: LinearPosterior
@@ -160,6 +182,7 @@ class Hypothesis:
     constant: Array
     precision: Array
     shift: Array
+    cubic: Array
     log_evidence: float
 
     @classmethod
@@ -197,77 +220,101 @@ class Hypothesis:
         gained -= _log_site(learned, rows.precision, rows.shift)
         log_evidence = float(np.sum(gained)) + 0.5 * float(pull @ mean)
         log_evidence -= float(np.sum(np.log(np.diagonal(root))))
-        found = b, eta, variance, constant, precision, shift, log_evidence
+        cubic = _find_cubic(likelihood, rows, eta, variance, constant, precision, shift)
+        found = b, eta, variance, constant, precision, shift, cubic, log_evidence
         return cls(node, mean, covariance, *found)
 
-    def find_densities(
-        self, likelihood: Likelihood, rows: SkewedRows, directions: Array
-    ) -> tuple[Array, Array]:
-        """Points and masses (n, k) of directions (n, d); their sums correct the evidence."""
-        strongest = np.argsort(-self.precision * self.variance**1.5, kind="stable")
-        some, weak = strongest[:MOST_CORRECTING], strongest[MOST_CORRECTING:]
-        strong, rows_of_weak, rows = self._of(some), rows[weak], rows[some]
-        cubic = self._of(weak)._find_skewness(likelihood, rows_of_weak)
-        a, centre = _whiten(self.node, directions)
+    def find_skewness(self, directions: Array) -> Array:
+        """(n,) of sums of coefficients (n, d), by the third cumulants of the rows."""
+        moved, sd = self._move(_whiten(self.node, directions)[0])
+        return np.asarray(np.power(moved @ self.b.T / sd[:, None], 3) @ self.cubic)
+
+    def _move(self, a: Array) -> tuple[Array, Array]:
+        """Covariances (n, d) of sums a (n, d) with all coordinates, and their sds (n,)."""
         moved = a @ self.covariance
-        sd = np.sqrt(np.einsum("ij,ij->i", moved, a))
-        each = moved @ strong.b.T / sd[:, None]
+        return moved, np.sqrt(np.einsum("ij,ij->i", moved, a))
+
+    def find_densities(
+        self, likelihood: Likelihood, rows: SkewedRows, directions: Array, n_exact: int
+    ) -> tuple[Array, Array]:
+        """Points and masses (n, k) of directions (n, d); their sums correct the evidence.
+
+        The likelihoods of so many rows are asked, those that skew each most.
+        """
+        a, centre = _whiten(self.node, directions)
+        moved, sd = self._move(a)
+        each = moved @ self.b.T / sd[:, None]
+        skewness = np.power(each, 3) * self.cubic
+        chosen = np.argsort(-np.abs(skewness), axis=1, kind="stable")[:, :n_exact]
+        each, asked = (np.take_along_axis(one, chosen, axis=1) for one in (each, skewness))
         # Of Edgeworth's series, the third Hermite polynomial.
-        own = np.power(moved @ self.b[weak].T / sd[:, None], 3) @ (cubic / 6.0)
-        own = np.clip(own, -LARGEST_CUBIC, LARGEST_CUBIC)[:, None]
-        centre = centre + a @ self.mean
-        size = max(1, AT_ONCE // max(1, len(rows) * len(POINTS) * FEW))
+        rest = (skewness.sum(axis=1) - asked.sum(axis=1)) / 6.0
+        third = np.clip(rest, -LARGEST_CUBIC, LARGEST_CUBIC)[:, None]
+        size = max(1, AT_ONCE // max(1, chosen.shape[1] * len(POINTS) * FEW))
         found = []
         for start in range(0, len(a), size):
-            some = each[start : start + size]
-            z = np.broadcast_to(POINTS, (len(some), len(POINTS)))
-            third = own[start : start + size]
-            logs = strong._find_log_density(likelihood, rows, some, z) + third * (z**3 - 3.0 * z)
-            more = _find_ends(logs)
-            z = np.concatenate([z, more], axis=1)
-            added = third * (more**3 - 3.0 * more)
-            more = strong._find_log_density(likelihood, rows, some, more) + added
-            order = np.argsort(z, axis=1)
-            both = z, np.concatenate([logs, more], axis=1)
-            z, logs = (np.take_along_axis(one, order, axis=1) for one in both)
+            part = slice(start, start + size)
+            ask = partial(self._find_log_density, likelihood, rows, chosen[part], each[part])
+            z = np.broadcast_to(POINTS, (len(chosen[part]), len(POINTS)))
+            logs = ask(z) + third[part] * (z**3 - 3.0 * z)
+            if n_exact:
+                more = _find_ends(logs)
+                both = z, logs, more, ask(more) + third[part] * (more**3 - 3.0 * more)
+                z, logs = (np.concatenate(one, axis=1) for one in (both[::2], both[1::2]))
+                order = np.argsort(z, axis=1)
+                z, logs = (np.take_along_axis(one, order, axis=1) for one in (z, logs))
             found.append(_integrate(z, logs))
         z, masses = (np.concatenate(one) for one in zip(*found, strict=True))
-        return centre[:, None] + sd[:, None] * z, masses
-
-    def _of(self, some: NDArray[np.intp]) -> Self:
-        """The same of some rows alone."""
-        names = ("b", "eta", "variance", "constant", "precision", "shift")
-        return replace(self, **{name: getattr(self, name)[some] for name in names})
-
-    def _find_skewness(self, likelihood: Likelihood, rows: SkewedRows) -> Array:
-        """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
-        nodes, shares = np.polynomial.hermite_e.hermegauss(MANY)
-        at = self.eta[:, None] + np.sqrt(self.variance)[:, None] * nodes
-        with np.errstate(all="ignore"):
-            logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
-            logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
-            ratio = np.exp(logs - self.constant[:, None]) * (shares / shares.sum())
-            skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / self.variance**1.5
-        return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
+        return (centre + a @ self.mean)[:, None] + sd[:, None] * z, masses
 
     def _find_log_density(
-        self, likelihood: Likelihood, rows: SkewedRows, each: Array, z: Array
+        self,
+        likelihood: Likelihood,
+        rows: SkewedRows,
+        chosen: NDArray[np.intp],
+        each: Array,
+        z: Array,
     ) -> Array:
-        """(n, k) at ``z`` sds of a (n, k), where eta of the rows moves by ``each`` (n, rows)."""
-        narrow = np.sqrt(np.maximum(self.variance - np.square(each), 0.0))
-        at = self.eta[:, None] + z[:, :, None, None] * each[:, None, :, None]
-        n_nodes = FEW if float(np.max(narrow, initial=0.0)) <= FEW_BELOW else MANY
+        """(n, k) at ``z`` sds of a, where eta of the rows ``chosen`` (n, r) moves by ``each``."""
+        if not chosen.size:
+            return -0.5 * np.square(z)
+        variance = self.variance[chosen]
+        narrow = np.sqrt(np.maximum(variance - np.square(each), 0.0))
+        n_nodes = FEW if float(np.max(self.variance)) <= FEW_BELOW**2 else MANY
         nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+        at = z[:, :, None, None] * each[:, None, :, None] + self.eta[chosen][:, None, :, None]
         at = at + narrow[:, None, :, None] * nodes
+        y, weights, precision, shift = (
+            one[chosen][:, None, :, None]
+            for one in (rows.y, rows.weights, self.precision, self.shift)
+        )
         with np.errstate(all="ignore"):
-            logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
-        logs = logs - _log_site(at, self.precision[:, None], self.shift[:, None])
-        most = logs.max(axis=-1)
-        with np.errstate(all="ignore"):
+            logs = weights * likelihood.log_density(y, at) - _log_site(at, precision, shift)
+            most = logs.max(axis=-1)
             averages = np.exp(logs - most[..., None]) @ (shares / shares.sum())
-            corrections = np.log(averages) + most - self.constant
+            corrections = np.log(averages) + most - self.constant[chosen][:, None, :]
         whole = np.nan_to_num(corrections, nan=-np.inf).sum(axis=-1) - 0.5 * np.square(z)
         return np.maximum(whole, -1e12)
+
+
+def _find_cubic(
+    likelihood: Likelihood,
+    rows: SkewedRows,
+    eta: Array,
+    variance: Array,
+    constant: Array,
+    precision: Array,
+    shift: Array,
+) -> Array:
+    """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(MANY)
+    at = eta[:, None] + np.sqrt(variance)[:, None] * nodes
+    with np.errstate(all="ignore"):
+        logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
+        logs = logs - _log_site(at, precision[:, None], shift[:, None])
+        ratio = np.exp(logs - constant[:, None]) * (shares / shares.sum())
+        skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / variance**1.5
+    return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _find_ends(logs: Array) -> Array:
@@ -311,24 +358,36 @@ def find_quantiles(
     likelihood: Likelihood,
     rows: SkewedRows,
     directions: Array,
-) -> Array | None:
-    """Quantiles (n, 57) of sums of coefficients (n, d), mixed over the nodes by their weights.
+) -> tuple[NDArray[np.bool_], Array]:
+    """Which sums of coefficients (n, d) are skewed, and their quantiles (k, 57).
 
-    None where no kept row is known so little that this would matter, or where sites don't agree.
+    These are mixed over the nodes by their weights. None is skewed where no kept row is known so
+    little that this would matter, or where sites don't agree.
     """
-    some = [(math.log(weight), node) for weight, node in nodes if weight > LEAST_WEIGHT]
-    tried = [(log, Hypothesis.settle(node, likelihood, rows)) for log, node in some]
-    settled = [(log + one.log_evidence, one) for log, one in tried if one is not None]
-    if not any(float(np.max(one.variance)) > NORMAL_BELOW**2 for _, one in settled):
-        return None
-    directions, places = np.unique(directions, axis=0, return_inverse=True)
-    most = max(log for log, _ in settled)
-    found = [
-        (points, math.exp(log - most) * masses)
-        for log, one in settled
-        for points, masses in [one.find_densities(likelihood, rows, directions)]
-    ]
-    points, masses = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+    settled = rows.settle(nodes, likelihood)
+    skewness = np.zeros(len(directions))
+    if any(float(np.max(one.variance)) > NORMAL_BELOW**2 for _, one in settled):
+        for start in range(0, len(directions), AT_ONCE // len(rows)):
+            some = slice(start, start + AT_ONCE // len(rows))
+            each = [one.find_skewness(directions[some]) for _, one in settled]
+            skewness[some] = np.abs(each).max(axis=0)
+    skewed, much = skewness > NORMAL_SKEWNESS, skewness > MUCH_SKEWNESS
+    quantiles = np.empty((len(directions), len(NODES)))
+    for some, n_exact in ((skewed & ~much, 0), (much, MOST_CORRECTING)):
+        if some.any():
+            each, places = np.unique(directions[some], axis=0, return_inverse=True)
+            found = [
+                (log, *one.find_densities(likelihood, rows, each, n_exact)) for log, one in settled
+            ]
+            quantiles[some] = _mix(found)[places.ravel()]
+    return skewed, quantiles[skewed]
+
+
+def _mix(found: list[tuple[float, Array, Array]]) -> Array:
+    """Quantiles (n, 57) of mixtures of points and masses (n, k), each with its log weight."""
+    most = max(log for log, _, _ in found)
+    points = np.concatenate([each for _, each, _ in found], axis=1)
+    masses = np.concatenate([math.exp(log - most) * each for log, _, each in found], axis=1)
     if len(found) > 1:
         order = np.argsort(points, axis=1)
         points, masses = (np.take_along_axis(one, order, axis=1) for one in (points, masses))
@@ -337,8 +396,7 @@ def find_quantiles(
     above = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1] - 0.5 * masses
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(below < 0.5, ndtri(below), -ndtri(above))
-    each = [_interpolate(*one) for one in zip(z, points, strict=True)]
-    return np.asarray(np.array(each)[places.ravel()], dtype=np.float64)
+    return np.array([_interpolate(*one) for one in zip(z, points, strict=True)])
 
 
 def _interpolate(z: Array, points: Array) -> Array:
@@ -360,7 +418,7 @@ def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
 def _find_root(b: Array, added: Array) -> Array | None:
     """Lower Cholesky factor of I + b' diag(added) b; None where that is not positive."""
     try:
-        return np.linalg.cholesky(np.eye(b.shape[1]) + (b.T * added) @ b)
+        return np.asarray(np.linalg.cholesky(np.eye(b.shape[1]) + (b.T * added) @ b), np.float64)
     except np.linalg.LinAlgError:
         return None
 

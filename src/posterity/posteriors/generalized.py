@@ -35,6 +35,7 @@ from posterity.posteriors._site_rows import (
 )
 from posterity.posteriors._site_start import (
     MOST_COEFFICIENTS,
+    MOST_FITTED_TO_READ,
     KeepsFirstRows,
     StartRows,
     count_rows_until,
@@ -377,20 +378,23 @@ class GeneralizedPosterior(KeepsFirstRows):
             skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
         posterior = self._fit_start_again()
         rows, nodes = posterior.statistics.skewed, posterior.inner.parts
-        some = None
-        if rows is not None and skewed.any():
-            some = find_quantiles(nodes, posterior.known, rows, columns[skewed])
-        if some is None:
+        if rows is None or not skewed.any():
             return normal
+        found, some = find_quantiles(nodes, posterior.known, rows, columns[skewed])
+        if not found.any():
+            return normal
+        skewed[skewed] = found
         points = np.empty((len(columns), len(NODES)))
         points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
         points[skewed] = some + np.broadcast_to(shift, sd.shape)[skewed, None]
         return BentNormal(points)
 
     def _fit_start_again(self) -> Self:
-        """The same, all of whose first rows were fitted together, as :meth:`fit` does."""
+        """The same, all of whose first rows were fitted together, if they are few."""
         start = self.statistics.start
         if start is None or (self.statistics.averaged and start.due == start.fitted().due):
+            return self
+        if start.X.size > MOST_FITTED_TO_READ:
             return self
         trial = self.copy().with_averages()
         trial._fit_again(start)

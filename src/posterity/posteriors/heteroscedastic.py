@@ -275,11 +275,8 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         if statistics.rule.n_observations == 0.0:
             return np.zeros(len(X)), np.zeros(len(X))
         rows = np.ascontiguousarray(np.vstack([statistics.at, X]))
-        log_precision = statistics.rule.linear_predictor(rows)
-        mean, variance = (
-            log_precision.loc[1:] - log_precision.loc[0],
-            np.square(log_precision.scale),
-        )
+        all_means, variance = statistics.rule.inner.linear_moments(rows)
+        mean = all_means[1:] - all_means[0]
         open_ = ~np.isfinite(variance[1:])
         added = np.maximum(np.where(open_, 0.0, variance[1:]) - variance[0], 0.0)
         mean = np.where(open_, 0.0, mean) + statistics.at_level

@@ -36,7 +36,8 @@ class WideParameters:
 
 def check_parameters(model: WideParameters) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
-    precision, forgetting, size = model.prior_precision, model.forgetting, model.hash_size
+    precision: object = model.prior_precision
+    forgetting, size = model.forgetting, model.hash_size
     missing, interactions = model.missing, model.interactions
     number = isinstance(precision, Real) and 0.0 < float(precision) < np.inf
     if not (number or is_word(precision, "auto")):
