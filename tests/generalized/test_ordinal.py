@@ -177,3 +177,12 @@ def test_intervals_hold(levels: int, n: int) -> None:
     shares = np.mean(held, axis=0)
     # Thirty rows shrink an effect of two standard errors, as under any likelihood.
     assert (shares > [0.7 if n == 30 else 0.8, 0.8, 0.88]).all(), shares
+
+
+def test_levels_that_are_no_whole_number() -> None:
+    X, y = simulate(20, 4, 0)
+    same = BayesianGeneralizedLinear(Ordinal(4.0)).fit(X, y)
+    np.testing.assert_array_equal(same.coef_, BayesianGeneralizedLinear(Ordinal(4)).fit(X, y).coef_)
+    for levels in ("x", None, float("nan"), 2.5, 1):
+        with pytest.raises((TypeError, ValueError), match="levels"):
+            Ordinal(levels)

@@ -404,3 +404,18 @@ def test_offsets_and_exposures_are_of_likelihoods() -> None:
             model.learn_one([0.0], 1.0, group=1, **{name: 2.0})
     with pytest.raises(ValueError, match="normal noise"):
         make_arms(None, GroupedRegression(likelihood="poisson"), 2, None)
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "bernoulli"])
+def test_streams_begin_from_nothing_and_columns_may_vary_later(likelihood: str) -> None:
+    rng = np.random.default_rng(0)
+    groups, X = rng.integers(0, 6, 60), rng.normal(size=(60, 2))
+    X[:20, 1] = 0.0
+    y = rng.integers(0, 2, 60).astype(float)
+    one, batches = (GroupedRegression(likelihood=likelihood) for _ in range(2))
+    for i in range(60):
+        one.learn_one(X[i], y[i], group=groups[i])
+    for i in range(0, 60, 20):
+        batches.partial_fit(X[i : i + 20], y[i : i + 20], groups=groups[i : i + 20])
+    assert np.isfinite(one.coef_).all()
+    np.testing.assert_allclose(one.coef_, batches.coef_, atol=0.1)

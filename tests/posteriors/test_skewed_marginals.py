@@ -189,3 +189,16 @@ def test_kept_rows_are_saved_merged_unlearned_and_grow() -> None:
     check(halves[0].merge(halves[1]), 0.1)
     more = np.concatenate([X, X[:3]]), np.concatenate([y, y[:3]])
     check(BayesianPoissonRegression(**how).fit(*more).unlearn(X[:3], y[:3]), 0.1)
+
+
+def test_all_kept_rows_may_be_unlearned_and_rows_do_not_depend_on_others() -> None:
+    rng = np.random.default_rng(0)
+    X, y = np.zeros((3000, 2)), (rng.random(3000) < 0.5).astype(float)
+    X[:, 0], X[-5:], y[-5:] = rng.normal(size=3000), [0.0, 1.0], 0.0
+    model = BayesianPoissonRegression(prior_precision=1.0).fit(X, y)
+    together, alone = model.predict(X[-9:]), [model.predict(x[None])[0] for x in X[-9:]]
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
+    drawn = model.sample_mean(X[-9:], 50, rng=1)
+    np.testing.assert_allclose(drawn[:, :2], model.sample_mean(X[-9:-7], 50, rng=1), rtol=1e-9)
+    model.unlearn(X[-5:], y[-5:])
+    assert np.isfinite(model.predict_distribution(X[-1:]).mean()).all()

@@ -30,6 +30,8 @@ class BentNormal(RowDistribution):
     ----------
     points : (n, 57) array
         Quantiles at the levels ``scipy.stats.norm.cdf(NODES)``, from -7 to 7 in steps of 1/4.
+    bent : (n,) bool array, optional
+        Which rows are: the others are what they were before some were corrected.
 
     Examples
     --------
@@ -39,10 +41,11 @@ class BentNormal(RowDistribution):
     (array([0.58]), array([3.68]))
     """
 
-    __slots__ = ("points",)
+    __slots__ = ("bent", "points")
 
-    def __init__(self, points: ArrayLike) -> None:
+    def __init__(self, points: ArrayLike, bent: ArrayLike = True) -> None:
         self.points = as_floats(points)
+        self.bent = np.broadcast_to(np.asarray(bent), self.points.shape[:-1])
         if self.points.ndim == 0 or self.points.shape[-1] != len(NODES):
             raise ValueError(f"points have shape {self.points.shape}; give (n, {len(NODES)})")
 
@@ -57,7 +60,7 @@ class BentNormal(RowDistribution):
     # ---- what families say of themselves ----
 
     def _rows(self, index: Any) -> Self:
-        return type(self)(self.points[index])
+        return type(self)(self.points[index], self.bent[index])
 
     def _flat(self) -> Any:
         return np.isinf(self.points[..., 0]).astype(np.float64)
@@ -95,7 +98,9 @@ class BentNormal(RowDistribution):
         inside = np.clip(np.nan_to_num(z, nan=0.0), NODES[0], NODES[-1] - 1e-9)
         place = np.floor((inside - NODES[0]) / STEP).astype(np.intp)
         low, high = self._take(place), self._take(place + 1)
-        return np.asarray(low + (high - low) * ((z - NODES[place]) / STEP))
+        with np.errstate(invalid="ignore"):  # where nothing is known, both are infinite
+            bent = low + (high - low) * ((z - NODES[place]) / STEP)
+        return np.where(np.isnan(bent), low, bent)
 
     def _straighten(self, y: FloatArray) -> FloatArray:
         place, share, _ = self._find(y)

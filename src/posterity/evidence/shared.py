@@ -244,7 +244,7 @@ class _Frame:
 
     @classmethod
     def of(
-        cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None
+        cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None = None
     ) -> _Frame:
         g, p, _ = sample.rows.shape
         pooled = Factor(p)
@@ -373,8 +373,10 @@ def _find_covariance(
     """
     p = len(frame.root)
     if near is not None and near.best_root is not None and p == len(near.root) and near.strength:
-        task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
-        return search_from(task, frame.root @ np.linalg.inv(near.best_root), tolerance)
+        # Where columns depended on others their part of the root is 0: then it begins anew.
+        if np.diagonal(near.best_root).all():
+            task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
+            return search_from(task, frame.root @ np.linalg.inv(near.best_root), tolerance)
     strengths = [each * p for each in STRENGTHS if p > 1]
     if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)

@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.joint_distribution import tabulate
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.likelihoods import Likelihood
+from posterity.linear.contrasts import Contrasts
 from posterity.linear.estimator import LinearEstimator, Way, learn
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
@@ -20,7 +22,8 @@ from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
-# Probabilities that have finite quantiles.
+
+# Levels that draws are moved between, from one distribution to another.
 WITHIN = 1e-15, 1.0 - 1e-15
 
 
@@ -111,6 +114,11 @@ class GeneralizedModel(LinearEstimator):
             posterior = posterior.with_averages()
         return learn(posterior, way, rows)
 
+    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
+        joint = contrasts.of(self.posterior_)
+        each = self._correct(contrasts.weights, joint.marginal(), 0.0, 0.0)
+        return tabulate(joint, each, level)
+
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
     ) -> Any:
@@ -126,7 +134,10 @@ class GeneralizedModel(LinearEstimator):
         corrected = self._correct(rows, normal, shift)
         if corrected is normal:
             return draws
-        return np.asarray(corrected.ppf(np.clip(normal.cdf(draws), *WITHIN)))
+        bent = corrected.bent
+        levels = np.clip(normal[bent].cdf(draws[:, bent]), *WITHIN)
+        draws[:, bent] = corrected[bent].ppf(levels)
+        return draws
 
     def _eta(self, X: Any, added: ArrayLike | None) -> RowDistribution:
         """Distribution of the linear predictor at ``X``; if normal, with the same two moments."""

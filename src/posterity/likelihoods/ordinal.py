@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 
 from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
+from posterity.kernel.values import read_scalar
 from posterity.likelihoods.likelihood import Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.likelihoods.parameter import LogNormalParameter
@@ -60,8 +61,10 @@ class Ordinal(Likelihood):
     gaps: Any = None
 
     def __post_init__(self) -> None:
-        if not (self.levels == int(self.levels) and self.levels >= 2):
+        levels = read_scalar(self.levels, "levels")
+        if not (levels >= 2 and levels % 1 == 0):
             raise ValueError(f"levels is {self.levels}: it must be a whole number, 2 or more")
+        object.__setattr__(self, "levels", int(levels))
         if self.gaps is None:
             return
         gaps = np.asarray(self.gaps, dtype=np.float64)

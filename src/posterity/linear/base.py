@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
-from posterity.distributions.joint_distribution import tabulate
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
@@ -146,8 +145,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         [1.98, 1.8, 2.16]
         """
         contrasts = self._contrasts(base)
-        joint = contrasts.of(self.posterior_)
-        table = tabulate(joint, self._correct(contrasts.weights, joint.marginal(), 0.0, 0.0), level)
+        table = self._tabulate(contrasts, level)
         scales = self.feature_scales_ if X is None else self._read_points(X).std(axis=0)
         scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
         each = scales[contrasts.places]
@@ -208,6 +206,9 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     def _ratio(self) -> str:
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
+
+    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
+        return contrasts.of(self.posterior_).to_frame(level)
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float

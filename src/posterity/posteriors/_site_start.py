@@ -46,6 +46,9 @@ class StartRows:
     due: int
     closed: bool = True
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: one for name, one in self.__dict__.items() if name != "_again"}
+
     @classmethod
     def of(cls, rows: SiteRows, *, closed: bool = True) -> StartRows:
         """The first rows, which were learned together."""

@@ -26,11 +26,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import ndtri
+from scipy.special import digamma, gammaln, ndtri, polygamma
 
 from posterity.distributions.bent_normal import NODES
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
+from posterity.noise import LOG_2PI
 from posterity.posteriors._site_fit import compute_cavity, compute_change
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
@@ -42,9 +43,9 @@ Array = NDArray[np.float64]
 NORMAL_BELOW, NORMAL_SKEWNESS = 0.3, 0.1
 # Up to this skewness the third moments of the rows say enough.
 MUCH_SKEWNESS = 0.4
-# Rows are kept whose eta is known less than to this (but not open), and is made more skewed than that by their
-# likelihood; at most so many, and so many a coefficient, each of so many equal ones in the mean;
-# and looked for among at most so many values.
+# Rows are kept whose eta is known less than to this, but not open, and is made more skewed than
+# that by their likelihood; at most so many, and so many a coefficient, each of so many equal ones
+# in the mean; and looked for among at most so many values.
 LEAST_SD, OPEN_VARIANCE, LEAST_SKEWNESS = 0.1, 1e12, 3e-4
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of a, in standard deviations; more where its density begins and ends, this far below its
@@ -54,9 +55,15 @@ POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments, together up to some largest.
-MOST_CORRECTING, LARGEST_CUBIC = 10, 0.04
+MOST_CORRECTING = 24
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
+# Shapes of gamma variables, by the skewness of their logs; less of it is none.
+GAMMA_LOG_SHAPES = np.linspace(-1.2, 10.0, 200)
+GAMMA_SKEWNESS = (
+    polygamma(2, np.exp(GAMMA_LOG_SHAPES)) / polygamma(1, np.exp(GAMMA_LOG_SHAPES)) ** 1.5
+)
+LEAST_GAMMA_SKEWNESS = 0.01
 # Values in memory at once.
 AT_ONCE = 2**19
 # A node that weighs less is not read; and a standard normal number beyond all that is known.
@@ -227,7 +234,7 @@ class Hypothesis:
     def find_skewness(self, directions: Array) -> Array:
         """(n,) of sums of coefficients (n, d), by the third cumulants of the rows."""
         moved, sd = self._move(_whiten(self.node, directions)[0])
-        return np.asarray(np.power(moved @ self.b.T / sd[:, None], 3) @ self.cubic)
+        return np.asarray(_cube(moved @ self.b.T / sd[:, None]) @ self.cubic)
 
     def _move(self, a: Array) -> tuple[Array, Array]:
         """Covariances (n, d) of sums a (n, d) with all coordinates, and their sds (n,)."""
@@ -244,22 +251,20 @@ class Hypothesis:
         a, centre = _whiten(self.node, directions)
         moved, sd = self._move(a)
         each = moved @ self.b.T / sd[:, None]
-        skewness = np.power(each, 3) * self.cubic
+        skewness = _cube(each) * self.cubic
         chosen = np.argsort(-np.abs(skewness), axis=1, kind="stable")[:, :n_exact]
         each, asked = (np.take_along_axis(one, chosen, axis=1) for one in (each, skewness))
-        # Of Edgeworth's series, the third Hermite polynomial.
-        rest = (skewness.sum(axis=1) - asked.sum(axis=1)) / 6.0
-        third = np.clip(rest, -LARGEST_CUBIC, LARGEST_CUBIC)[:, None]
+        rest = skewness.sum(axis=1) - asked.sum(axis=1)
         size = max(1, AT_ONCE // max(1, chosen.shape[1] * len(POINTS) * FEW))
         found = []
         for start in range(0, len(a), size):
             part = slice(start, start + size)
             ask = partial(self._find_log_density, likelihood, rows, chosen[part], each[part])
             z = np.broadcast_to(POINTS, (len(chosen[part]), len(POINTS)))
-            logs = ask(z) + third[part] * (z**3 - 3.0 * z)
+            logs = ask(z) + _compare_log_gamma(rest[part], z)
             if n_exact:
                 more = _find_ends(logs)
-                both = z, logs, more, ask(more) + third[part] * (more**3 - 3.0 * more)
+                both = z, logs, more, ask(more) + _compare_log_gamma(rest[part], more)
                 z, logs = (np.concatenate(one, axis=1) for one in (both[::2], both[1::2]))
                 order = np.argsort(z, axis=1)
                 z, logs = (np.take_along_axis(one, order, axis=1) for one in (z, logs))
@@ -317,6 +322,22 @@ def _find_cubic(
     return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
 
 
+def _compare_log_gamma(skewness: Array, z: Array) -> Array:
+    """(n, k) log density of skewed numbers (n,) at z (n, k), over that of normal ones.
+
+    They have mean 0, variance 1 and are logs of gamma variables, as log rates are and nearly log
+    odds: so third moments of many rows, none of which says much, are those of a density.
+    """
+    logs, some = np.zeros(z.shape), np.abs(skewness) > LEAST_GAMMA_SKEWNESS
+    if some.any():
+        k = np.exp(np.interp(-np.abs(skewness[some]), GAMMA_SKEWNESS, GAMMA_LOG_SHAPES))[:, None]
+        sd, turned = np.sqrt(polygamma(1, k)), -np.sign(skewness[some])[:, None] * z[some]
+        x = digamma(k) + sd * turned
+        logs[some] = k * x - np.exp(np.minimum(x, 700.0)) - gammaln(k) + np.log(sd)
+        logs[some] += 0.5 * np.square(z[some]) + 0.5 * LOG_2PI
+    return logs
+
+
 def _find_ends(logs: Array) -> Array:
     """More points (n, 28) in the intervals where log densities (n, 21) begin and end."""
     there = logs > logs.max(axis=1, keepdims=True) - FALLEN
@@ -358,6 +379,7 @@ def find_quantiles(
     likelihood: Likelihood,
     rows: SkewedRows,
     directions: Array,
+    least: float = NORMAL_SKEWNESS,
 ) -> tuple[NDArray[np.bool_], Array]:
     """Which sums of coefficients (n, d) are skewed, and their quantiles (k, 57).
 
@@ -371,15 +393,14 @@ def find_quantiles(
             some = slice(start, start + AT_ONCE // len(rows))
             each = [one.find_skewness(directions[some]) for _, one in settled]
             skewness[some] = np.abs(each).max(axis=0)
-    skewed, much = skewness > NORMAL_SKEWNESS, skewness > MUCH_SKEWNESS
+    skewed, much = skewness > least, skewness > MUCH_SKEWNESS
     quantiles = np.empty((len(directions), len(NODES)))
-    for some, n_exact in ((skewed & ~much, 0), (much, MOST_CORRECTING)):
-        if some.any():
-            each, places = np.unique(directions[some], axis=0, return_inverse=True)
-            found = [
-                (log, *one.find_densities(likelihood, rows, each, n_exact)) for log, one in settled
-            ]
-            quantiles[some] = _mix(found)[places.ravel()]
+    for these, n_exact in ((skewed & ~much, 0), (much, MOST_CORRECTING)):
+        if these.any():
+            unique, places = np.unique(directions[these], axis=0, return_inverse=True)
+            ask = partial(Hypothesis.find_densities, likelihood=likelihood, rows=rows)
+            found = [(log, *ask(one, directions=unique, n_exact=n_exact)) for log, one in settled]
+            quantiles[these] = _mix(found)[places.ravel()]
     return skewed, quantiles[skewed]
 
 
@@ -423,6 +444,10 @@ def _find_root(b: Array, added: Array) -> Array | None:
         return None
 
 
+def _cube(values: Array) -> Array:
+    return values * values * values  # many times as fast as a power
+
+
 def _sum_by(places: NDArray[np.intp], values: Array) -> Array:
     return np.asarray(np.bincount(places, values), dtype=np.float64)
 
@@ -431,4 +456,4 @@ def _log_site(eta: Array, precision: Array, shift: Array) -> Array:
     return np.asarray((shift - 0.5 * precision * eta) * eta)
 
 
-__all__ = ["MOST_VALUES", "NORMAL_BELOW", "SkewedRows", "find_quantiles"]
+__all__ = ["MOST_VALUES", "NORMAL_BELOW", "NORMAL_SKEWNESS", "SkewedRows", "find_quantiles"]

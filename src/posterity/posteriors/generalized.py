@@ -40,7 +40,13 @@ from posterity.posteriors._site_start import (
     StartRows,
     count_rows_until,
 )
-from posterity.posteriors._skewed import MOST_VALUES, NORMAL_BELOW, SkewedRows, find_quantiles
+from posterity.posteriors._skewed import (
+    MOST_VALUES,
+    NORMAL_BELOW,
+    NORMAL_SKEWNESS,
+    SkewedRows,
+    find_quantiles,
+)
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -254,7 +260,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
         if statistics.skewed is not None:
-            statistics.skewed = statistics.skewed.without(rows)
+            others = statistics.skewed.without(rows)
+            statistics.skewed = others if len(others) else None
         if statistics.phi is not None:
             self._settle(statistics.phi.unlearn(self.likelihood, self._believe(rows)))
 
@@ -326,32 +333,32 @@ class GeneralizedPosterior(KeepsFirstRows):
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
         """Distribution of eta at the rows of ``X``."""
-        return self._read_eta(self.marginal, X, offsets)[1]
+        mean, variance = self.marginal.linear_moments(X)
+        shift = 0.0 if offsets is None else offsets
+        return self.correct(self._add_ones(X), Normal(mean + shift, np.sqrt(variance)), shift)
 
     def predictive(self, X: Array, offsets: Array | None = None) -> Any:
         """Distribution of new targets at the rows of ``X``."""
-        (mean, variance), eta = self._read_eta(self.inner, X, offsets)
-        if not isinstance(eta, BentNormal):
-            return self._predict(self.known, mean, variance, self._spread(X))
-        exact = np.zeros(len(X))
-        parts = [self._predict(self.known, each, exact) for each in eta.points.T]
-        return mix_exactly(parts, SHARES)
-
-    def _read_eta(
-        self, inner: LinearPosterior, X: Array, offsets: Array | None
-    ) -> tuple[tuple[Array, Array], RowDistribution]:
-        """Mean and variance (n,) of the normal eta at rows, and its corrected distribution."""
-        mean, variance = inner.linear_moments(X)
-        shift = 0.0 if offsets is None else offsets
-        normal = Normal(mean + shift, np.sqrt(variance))
-        columns = np.column_stack([np.ones(len(X)), X]) if self.intercept else X
-        return (mean + shift, variance), self.correct(columns, normal, shift)
+        mean, variance = self.inner.linear_moments(X)
+        shift = np.zeros(len(X)) if offsets is None else offsets
+        normal = self._predict(self.known, mean + shift, variance, self._spread(X))
+        skewed, some = self._find_skewed(self._add_ones(X), np.sqrt(variance), NORMAL_BELOW)
+        if not skewed.any():
+            return normal
+        points, exact = np.zeros((len(X), len(NODES))), np.zeros(len(X))
+        points[skewed] = some + shift[skewed, None]
+        parts = [normal, *(self._predict(self.known, each, exact) for each in points.T)]
+        weights = np.concatenate([~skewed[:, None], np.outer(skewed, SHARES)], axis=1)
+        return mix_exactly(parts, weights)
 
     @property
     def marginal(self) -> LinearPosterior:
         """What is known of the coefficients, whatever the likelihood's parameters are."""
         phi = self.statistics.phi
         return self.inner if phi is None else phi.marginalize(self.inner)
+
+    def _add_ones(self, X: Array) -> Array:
+        return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
 
     def correct(
         self,
@@ -360,34 +367,40 @@ class GeneralizedPosterior(KeepsFirstRows):
         shift: Array | float = 0.0,
         least_sd: float = NORMAL_BELOW,
     ) -> RowDistribution:
-        """``normal``, of sums of coefficients, or what the rows kept say of those that are not.
+        """``normal``, of sums of coefficients, or what the rows kept say of those that are not."""
+        skewed, some = self._find_skewed(columns, normal.std(), least_sd)
+        if not skewed.any():
+            return normal
+        points = np.empty((len(columns), len(NODES)))
+        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
+        points[skewed] = some + np.broadcast_to(shift, skewed.shape)[skewed, None]
+        return BentNormal(points, skewed)
+
+    def _find_skewed(
+        self, columns: Array, sd: Array, least_sd: float
+    ) -> tuple[NDArray[np.bool_], Array]:
+        """Which sums of coefficients are skewed, and their quantiles (k, 57).
 
         See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
         until now stay as they are, and those whose standard deviation is at most ``least_sd``.
         """
         statistics = self.statistics
+        skewed, nothing = (sd > least_sd) & np.isfinite(sd), np.empty((0, len(NODES)))
         has_rows = statistics.start is not None or statistics.skewed is not None
-        if not (has_rows and self._keeps_skewed_rows):
-            return normal
-        sd = normal.std()
-        skewed = (sd > least_sd) & np.isfinite(sd)
-        if not skewed.any():
-            return normal
+        if not (has_rows and skewed.any() and self._keeps_skewed_rows):
+            return np.zeros(len(columns), dtype=bool), nothing
         effects = self.unseen_effects(columns[:, int(self.intercept) :])
         if effects is not None:
             skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
         posterior = self._fit_start_again()
         rows, nodes = posterior.statistics.skewed, posterior.inner.parts
         if rows is None or not skewed.any():
-            return normal
-        found, some = find_quantiles(nodes, posterior.known, rows, columns[skewed])
-        if not found.any():
-            return normal
+            return np.zeros(len(columns), dtype=bool), nothing
+        # Once first rows were fitted again, what is normal has moved as well.
+        least = NORMAL_SKEWNESS if posterior is self else 0.0
+        found, quantiles = find_quantiles(nodes, posterior.known, rows, columns[skewed], least)
         skewed[skewed] = found
-        points = np.empty((len(columns), len(NODES)))
-        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
-        points[skewed] = some + np.broadcast_to(shift, sd.shape)[skewed, None]
-        return BentNormal(points)
+        return skewed, quantiles
 
     def _fit_start_again(self) -> Self:
         """The same, all of whose first rows were fitted together, if they are few."""
@@ -396,9 +409,14 @@ class GeneralizedPosterior(KeepsFirstRows):
             return self
         if start.X.size > MOST_FITTED_TO_READ:
             return self
-        trial = self.copy().with_averages()
-        trial._fit_again(start)
-        return trial
+        known = self.inner.factor.seen, self.statistics.seen, id(self.statistics.phi)
+        again: tuple[Any, Any, Self] | None = start.__dict__.get("_again")
+        if again is None or again[0] != known:
+            trial = self.copy().with_averages()
+            trial._fit_again(start)
+            # With what ``phi`` was, so that no other one has its number.
+            again = start.__dict__["_again"] = known, self.statistics.phi, trial
+        return again[2]
 
     @property
     def known(self) -> Likelihood:

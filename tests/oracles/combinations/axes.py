@@ -31,7 +31,7 @@ from posterity.forgetting import (
     Stabilized,
     Window,
 )
-from posterity.likelihoods import Gamma, StudentT
+from posterity.likelihoods import Gamma, Ordinal, StudentT
 from posterity.sparse import (
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
@@ -143,12 +143,25 @@ MODELS = [
         within=Within(1.0, 0.3, 0.3),
     ),
     Model(
+        "Ordinal",
+        partial(BayesianGeneralizedLinear, Ordinal(4)),
+        "ratings",
+        within=Within(1.0, 0.3, 0.3, 0.02, one=0.1),
+    ),
+    Model(
         "any likelihood",
         partial(BayesianGeneralizedLinear, StudentT(4.0, 0.3)),
         "numbers",
         within=Within(0.7, 0.6, 0.4),
     ),
     Model("groups", GroupedRegression, "numbers", "bank", within=Within(0.6, told=0.1)),
+    Model(
+        "groups, counts",
+        partial(GroupedRegression, likelihood="poisson"),
+        "counts",
+        "bank",
+        within=Within(0.6, 0.3, 0.3, 0.03, one=0.1),
+    ),
     Model("sparse linear", SparseLinearRegression, "numbers", "sparse"),
     Model(
         "sparse logistic",
@@ -244,16 +257,18 @@ def _of(*information: str) -> list[str]:
 WIDE, MACHINES = _of("sparse", "diagonal"), _of("levels")
 LEARNED = ['`"ard"`', "`Integrated`", "`Maximized`"]
 NO_PARAMETER = "unexpected keyword argument"
-_refuse(["groups"], ['`"auto"`', '`"ard"`'], "one prior for all groups", "must be 'shared'")
-_refuse(["groups"], LEARNED[1:], "one prior for all groups", "must be a number")
-_refuse(["groups", *WIDE], ["`basis`"], "columns of groups and of many features", NO_PARAMETER)
+BANKS = _of("bank")
+_refuse(BANKS, ['`"auto"`', '`"ard"`'], "one prior for all groups", "must be 'shared'")
+_refuse(BANKS, LEARNED[1:], "one prior for all groups", "must be a number")
+_refuse([*BANKS, *WIDE], ["`basis`"], "columns of groups and of many features", NO_PARAMETER)
 _refuse(
     ["groups"],
     [name for name in MEMORIES if name not in ("`Exponential`", "`Stabilized`")],
     "groups and forgetting",
     "None, Exponential or Stabilized",
 )
-_refuse(["groups"], ["`times`"], "time in groups", NO_PARAMETER)
+_refuse(["groups, counts"], MEMORIES, "groups and forgetting", "forgetting")
+_refuse(BANKS, ["`times`"], "time in groups", NO_PARAMETER)
 _refuse(WIDE, LEARNED, "one prior for many features", "'auto' or a positive number")
 _refuse(
     WIDE,
@@ -307,6 +322,8 @@ HEAVY = {
     "logistic, more classes",
     "negative binomial",
     "Gamma",
+    "Ordinal",
+    "groups, counts",
 }
 
 
@@ -326,7 +343,7 @@ def is_slow(model: Model, column: str, method: str) -> bool:
     likelihood = model.target != "numbers" or model.name == "any likelihood"
     if column in ("`Adaptive`", "`Changepoint`") or (column == '`"ard"`' and likelihood):
         return model.name != "linear" and (method != "`fit`" or model.name in HEAVY)
-    if model.name == "Gamma" and column in MEMORIES:
+    if model.name in ("Gamma", "Ordinal") and column in MEMORIES:
         return True
     return model.name in HEAVY and method != "`fit`" and column != "given prior"
 

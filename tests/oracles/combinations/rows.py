@@ -28,6 +28,7 @@ TARGETS: dict[str, Array] = {
     "counts": RNG.poisson(np.exp(ETA)).astype(float),
     "waits": RNG.gamma(3.0, np.exp(ETA) / 3.0),
     "two": np.column_stack([NUMBERS, 1.0 - ETA + 0.5 * RNG.normal(size=N)]),
+    "ratings": np.digitize(ETA + RNG.logistic(size=N), [-1.5, 0.0, 1.5]).astype(float),
 }
 
 
