@@ -372,11 +372,11 @@ def _find_covariance(
     least is worth one group, but only where groups have rows to spare that tell of the noise.
     """
     p = len(frame.root)
-    best = None if near is None or p != len(near.root) else near.best_root
+    known = None if near is None or p != len(near.root) else near.best_root
     # Where columns depended on others their part of the root is 0: then the search begins anew.
-    if near is not None and near.strength and best is not None and np.diagonal(best).all():
+    if near is not None and near.strength and known is not None and np.diagonal(known).all():
         task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
-        return search_from(task, frame.root @ np.linalg.inv(best), tolerance)
+        return search_from(task, frame.root @ np.linalg.inv(known), tolerance)
     strengths = [each * p for each in STRENGTHS if p > 1]
     if p == 1 or frame.residual_df >= len(frame.rows):
         strengths.append(1.0)
