@@ -74,7 +74,7 @@ class AnyMixture(RowDistribution):
 
     def _var(self) -> FloatArray:
         mean = self._mean()
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             spread = self._average(lambda one: one.var() + np.square(one.mean() - mean))
         return np.where(np.isnan(spread), np.inf, spread)
 

@@ -39,10 +39,9 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 # Standard deviation of eta below which its distribution is taken as normal, and skewness, which
-# moves the ends of a 95% interval by half as many standard deviations.
-NORMAL_BELOW, NORMAL_SKEWNESS = 0.3, 0.1
-# Up to this skewness the third moments of the rows say enough.
-MUCH_SKEWNESS = 0.4
+# moves the ends of a 95% interval by half as many standard deviations: of new rows, and of
+# coefficients, for which third moments are enough up to the other one.
+NORMAL_BELOW, NORMAL_SKEWNESS, LEAST_OF_COEFFICIENTS = 0.3, 0.3, 0.1
 # Rows are kept whose eta is known less than to this, but not open, and is made more skewed than
 # that by their likelihood; at most so many, and so many a coefficient, each of so many equal ones
 # in the mean; and looked for among at most so many values.
@@ -54,8 +53,9 @@ STEP = 0.7
 POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 4
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
 # All rows that are kept have their sites found again. Those that skew most correct densities by
-# their likelihoods, and the others by their third moments, together up to some largest.
-MOST_CORRECTING = 24
+# their likelihoods, and the others by their third moments: of coefficients so many rows; of new
+# rows, which may be many, only where a few rows make most of the skewness.
+MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Shapes of gamma variables, by the skewness of their logs; less of it is none.
@@ -231,10 +231,19 @@ class Hypothesis:
         found = b, eta, variance, constant, precision, shift, cubic, log_evidence
         return cls(node, mean, covariance, *found)
 
-    def find_skewness(self, directions: Array) -> Array:
-        """(n,) of sums of coefficients (n, d), by the third cumulants of the rows."""
+    def find_skewness(self, directions: Array, few: bool) -> Array:
+        """(n,) of sums of coefficients (n, d), by the third cumulants of the rows.
+
+        0 where a ``few`` rows are to make it, and do not.
+        """
         moved, sd = self._move(_whiten(self.node, directions)[0])
-        return np.asarray(_cube(moved @ self.b.T / sd[:, None]) @ self.cubic)
+        each = _cube(moved @ self.b.T / sd[:, None]) * self.cubic
+        skewness = np.asarray(each.sum(axis=1))
+        if few and each.shape[1] > FEW_CORRECTING:
+            sizes = np.partition(np.abs(each), -FEW_CORRECTING, axis=1)
+            share = sizes[:, -FEW_CORRECTING:].sum(axis=1)
+            skewness = np.where(share >= MOST_OF_IT * sizes.sum(axis=1), skewness, 0.0)
+        return skewness
 
     def _move(self, a: Array) -> tuple[Array, Array]:
         """Covariances (n, d) of sums a (n, d) with all coordinates, and their sds (n,)."""
@@ -379,23 +388,29 @@ def find_quantiles(
     likelihood: Likelihood,
     rows: SkewedRows,
     directions: Array,
-    least: float = NORMAL_SKEWNESS,
+    *,
+    few: bool,
+    least: float | None = None,
 ) -> tuple[NDArray[np.bool_], Array]:
     """Which sums of coefficients (n, d) are skewed, and their quantiles (k, 57).
 
     These are mixed over the nodes by their weights. None is skewed where no kept row is known so
-    little that this would matter, or where sites don't agree.
+    little that this would matter, or where sites don't agree; nor, where a ``few`` rows are to make
+    it so, where many do, each a little.
     """
     settled = rows.settle(nodes, likelihood)
     skewness = np.zeros(len(directions))
     if any(float(np.max(one.variance)) > NORMAL_BELOW**2 for _, one in settled):
         for start in range(0, len(directions), AT_ONCE // len(rows)):
             some = slice(start, start + AT_ONCE // len(rows))
-            each = [one.find_skewness(directions[some]) for _, one in settled]
+            each = [one.find_skewness(directions[some], few) for _, one in settled]
             skewness[some] = np.abs(each).max(axis=0)
-    skewed, much = skewness > least, skewness > MUCH_SKEWNESS
+    if least is None:
+        least = NORMAL_SKEWNESS if few else LEAST_OF_COEFFICIENTS
+    skewed, much = skewness > least, skewness > NORMAL_SKEWNESS
+    most = FEW_CORRECTING if few else MOST_CORRECTING
     quantiles = np.empty((len(directions), len(NODES)))
-    for these, n_exact in ((skewed & ~much, 0), (much, MOST_CORRECTING)):
+    for these, n_exact in ((skewed & ~much, 0), (much, most)):
         if these.any():
             unique, places = np.unique(directions[these], axis=0, return_inverse=True)
             ask = partial(Hypothesis.find_densities, likelihood=likelihood, rows=rows)
@@ -456,4 +471,4 @@ def _log_site(eta: Array, precision: Array, shift: Array) -> Array:
     return np.asarray((shift - 0.5 * precision * eta) * eta)
 
 
-__all__ = ["MOST_VALUES", "NORMAL_BELOW", "NORMAL_SKEWNESS", "SkewedRows", "find_quantiles"]
+__all__ = ["MOST_VALUES", "NORMAL_BELOW", "SkewedRows", "find_quantiles"]

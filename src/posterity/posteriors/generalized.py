@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,7 +44,6 @@ from posterity.posteriors._site_start import (
 from posterity.posteriors._skewed import (
     MOST_VALUES,
     NORMAL_BELOW,
-    NORMAL_SKEWNESS,
     SkewedRows,
     find_quantiles,
 )
@@ -397,8 +397,8 @@ class GeneralizedPosterior(KeepsFirstRows):
         if rows is None or not skewed.any():
             return np.zeros(len(columns), dtype=bool), nothing
         # Once first rows were fitted again, what is normal has moved as well.
-        least = NORMAL_SKEWNESS if posterior is self else 0.0
-        found, quantiles = find_quantiles(nodes, posterior.known, rows, columns[skewed], least)
+        ask = partial(find_quantiles, few=least_sd > 0.0, least=None if posterior is self else 0.0)
+        found, quantiles = ask(nodes, posterior.known, rows, columns[skewed])
         skewed[skewed] = found
         return skewed, quantiles
 
