@@ -94,6 +94,7 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
         good = _rows(y, y_of_one=one)
         if name == "grouped":
             good |= {"groups": np.array(["a", "b", "a", "b"]), "group": "a", "key": "a"}
+            good |= {"exposure": None}  # of counts alone
             yield name, Subject(_grouped, good)
             continue
         good |= {"quantile": 0.3, "classes": None}

@@ -134,7 +134,7 @@ class EvidenceStream(LinearPosterior):
     def _unfaded(self) -> Factor:
         """The factor that the prior is chosen from: all data, with the weight that rows had."""
         scales = self.state.scales
-        if scales is None or not self.memory.only_discounts:
+        if scales is None or not (self.memory.forgets and self.memory.only_discounts):
             return self.factor
         return restore_weight(self.factor, scales.count)
 
