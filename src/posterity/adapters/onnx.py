@@ -72,7 +72,8 @@ BayesianRobustRegression
           the rate at ``coef_``, those of ``predict_distribution`` (its mean is ``predict``), and of
           ``predict_interval(X, level, of="rate")``.
 
-        The names of the features and the level are in its metadata.
+        The names of the features and the level are in its metadata. Of labels and counts the
+        posterior is taken as normal: what a fit of few rows knows of its skewness is not exported.
 
     Raises
     ------

@@ -313,8 +313,13 @@ class GeneralizedPosterior(KeepsFirstRows):
         So too where rows are kept because the posterior is skewed.
         """
         statistics = self.statistics
-        fitted = statistics.skewed is not None and statistics.together == statistics.seen
-        return self._has_site_path and not (fitted or self.is_settled) and statistics.phi is None
+        skewed = statistics.skewed is not None and self._came_together
+        return self._has_site_path and not (skewed or self.is_settled) and statistics.phi is None
+
+    @property
+    def _came_together(self) -> bool:
+        """True if no row came alone since rows that came together."""
+        return self.is_settled or self.statistics.together == self.statistics.seen
 
     @property
     def _has_site_path(self) -> bool:
@@ -382,12 +387,14 @@ class GeneralizedPosterior(KeepsFirstRows):
         """Which sums of coefficients are skewed, and their quantiles (k, 57).
 
         See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
-        until now stay as they are, and those whose standard deviation is at most ``least_sd``.
+        until now stay as they are, and those whose standard deviation is at most ``least_sd``. So
+        do new rows of a stream, which compiled code predicts as well.
         """
         statistics = self.statistics
         skewed, nothing = (sd > least_sd) & np.isfinite(sd), np.empty((0, len(NODES)))
-        has_rows = statistics.start is not None or statistics.skewed is not None
-        if not (has_rows and skewed.any() and self._keeps_skewed_rows):
+        of_rows, kept = least_sd > 0.0, statistics.skewed is not None
+        kept = kept and self._came_together if of_rows else kept or statistics.start is not None
+        if not (kept and skewed.any() and self._keeps_skewed_rows):
             return np.zeros(len(columns), dtype=bool), nothing
         effects = self.unseen_effects(columns[:, int(self.intercept) :])
         if effects is not None:
@@ -397,7 +404,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         if rows is None or not skewed.any():
             return np.zeros(len(columns), dtype=bool), nothing
         # Once first rows were fitted again, what is normal has moved as well.
-        ask = partial(find_quantiles, few=least_sd > 0.0, least=None if posterior is self else 0.0)
+        ask = partial(find_quantiles, few=of_rows, least=None if posterior is self else 0.0)
         found, quantiles = ask(nodes, posterior.known, rows, columns[skewed])
         skewed[skewed] = found
         return skewed, quantiles
