@@ -90,12 +90,13 @@ class Classifier(GeneralizedModel):
         return whole[:, :, self._offset :]
 
     def _correct(
-        self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
+        self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
     ) -> Any:
         if self._multiclass_posterior is not None:
             return normal
         # With the first class as the second one the posterior is of minus the coefficients.
-        return super()._correct(-columns if self._flipped else columns, normal, shift, *least_sd)
+        turned = -columns if self._flipped else columns
+        return super()._correct(turned, normal, shift, of_rows=of_rows)
 
     def _draw_classes(self, size: int, rng: int | np.random.Generator | None) -> Array:
         """(size, K, p) draws of all classes' coefficients, against the first."""

@@ -116,13 +116,13 @@ class GeneralizedModel(LinearEstimator):
 
     def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
         joint = contrasts.of(self.posterior_)
-        each = self._correct(contrasts.weights, joint.marginal(), 0.0, 0.0)
+        each = self._correct(contrasts.weights, joint.marginal(), of_rows=False)
         return tabulate(joint, each, level)
 
     def _correct(
-        self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
+        self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
     ) -> Any:
-        return self._posterior.correct(columns, normal, shift, *least_sd)
+        return self._posterior.correct(columns, normal, shift, of_rows=of_rows)
 
     def _eta_draws(
         self, X: Any, size: int, rng: int | np.random.Generator | None, added: ArrayLike | None

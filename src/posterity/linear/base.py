@@ -211,7 +211,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         return contrasts.of(self.posterior_).to_frame(level)
 
     def _correct(
-        self, columns: Array, normal: Any, shift: Array | float = 0.0, *least_sd: float
+        self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
     ) -> Any:
         """``normal``, the distribution of sums of coefficients, where that is not quite right."""
         return normal

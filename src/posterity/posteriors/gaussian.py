@@ -334,7 +334,8 @@ class LinearPosterior:
         columns: Array,
         normal: RowDistribution,
         shift: Array | float = 0.0,
-        least_sd: float = 0.0,
+        *,
+        of_rows: bool = True,
     ) -> RowDistribution:
         """``normal``, the distribution of sums of coefficients, where that is not quite right."""
         return normal

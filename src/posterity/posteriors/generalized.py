@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from posterity.distributions import Normal
-from posterity.distributions.bent_normal import NODES, SHARES, BentNormal
+from posterity.distributions.bent_normal import NODES, SHARES
 from posterity.distributions.mixing import mix_exactly
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
@@ -34,19 +32,9 @@ from posterity.posteriors._site_rows import (
     join_learned_sites,
     learn_rows,
 )
-from posterity.posteriors._site_start import (
-    MOST_COEFFICIENTS,
-    MOST_FITTED_TO_READ,
-    KeepsFirstRows,
-    StartRows,
-    count_rows_until,
-)
-from posterity.posteriors._skewed import (
-    MOST_VALUES,
-    NORMAL_BELOW,
-    SkewedRows,
-    find_quantiles,
-)
+from posterity.posteriors._site_start import StartRows, count_rows_until
+from posterity.posteriors._skewed import MOST_VALUES, SkewedRows
+from posterity.posteriors._skewed_reads import CorrectsSkewness
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
     clip_log_densities,
@@ -94,7 +82,7 @@ class SiteStatistics:
 
 
 @dataclass(frozen=True)
-class GeneralizedPosterior(KeepsFirstRows):
+class GeneralizedPosterior(CorrectsSkewness):
     """Gaussian posterior of [intercept, coefficients] under any likelihood of y given eta = x.w.
 
     ``inner`` is any posterior with known noise of precision 1: it learns the site rows, forgets
@@ -317,11 +305,6 @@ class GeneralizedPosterior(KeepsFirstRows):
         return self._has_site_path and not (skewed or self.is_settled) and statistics.phi is None
 
     @property
-    def _came_together(self) -> bool:
-        """True if no row came alone since rows that came together."""
-        return self.is_settled or self.statistics.together == self.statistics.seen
-
-    @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
         one = self.inner.memory.only_discounts or not self.learns_prior
@@ -347,7 +330,7 @@ class GeneralizedPosterior(KeepsFirstRows):
         mean, variance = self.inner.linear_moments(X)
         shift = np.zeros(len(X)) if offsets is None else offsets
         normal = self._predict(self.known, mean + shift, variance, self._spread(X))
-        skewed, some = self._find_skewed(self._add_ones(X), np.sqrt(variance), NORMAL_BELOW)
+        skewed, some = self._find_skewed(self._add_ones(X), np.sqrt(variance), of_rows=True)
         if not skewed.any():
             return normal
         points, exact = np.zeros((len(X), len(NODES))), np.zeros(len(X))
@@ -361,75 +344,6 @@ class GeneralizedPosterior(KeepsFirstRows):
         """What is known of the coefficients, whatever the likelihood's parameters are."""
         phi = self.statistics.phi
         return self.inner if phi is None else phi.marginalize(self.inner)
-
-    def _add_ones(self, X: Array) -> Array:
-        return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
-
-    def correct(
-        self,
-        columns: Array,
-        normal: RowDistribution,
-        shift: Array | float = 0.0,
-        least_sd: float = NORMAL_BELOW,
-    ) -> RowDistribution:
-        """``normal``, of sums of coefficients, or what the rows kept say of those that are not."""
-        skewed, some = self._find_skewed(columns, normal.std(), least_sd)
-        if not skewed.any():
-            return normal
-        points = np.empty((len(columns), len(NODES)))
-        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
-        points[skewed] = some + np.broadcast_to(shift, skewed.shape)[skewed, None]
-        return BentNormal(points, skewed)
-
-    def _find_skewed(
-        self, columns: Array, sd: Array, least_sd: float
-    ) -> tuple[NDArray[np.bool_], Array]:
-        """Which sums of coefficients are skewed, and their quantiles (k, 57).
-
-        See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
-        until now stay as they are, and those whose standard deviation is at most ``least_sd``. So
-        do new rows of a stream, which compiled code predicts as well.
-        """
-        statistics = self.statistics
-        skewed, nothing = (sd > least_sd) & np.isfinite(sd), np.empty((0, len(NODES)))
-        of_rows, kept = least_sd > 0.0, statistics.skewed is not None
-        kept = kept and self._came_together if of_rows else kept or statistics.start is not None
-        if not (kept and skewed.any() and self._keeps_skewed_rows):
-            return np.zeros(len(columns), dtype=bool), nothing
-        effects = self.unseen_effects(columns[:, int(self.intercept) :])
-        if effects is not None:
-            skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
-        posterior = self._fit_start_again()
-        rows, nodes = posterior.statistics.skewed, posterior.inner.parts
-        if rows is None or not skewed.any():
-            return np.zeros(len(columns), dtype=bool), nothing
-        # Once first rows were fitted again, what is normal has moved as well.
-        ask = partial(find_quantiles, few=of_rows, least=None if posterior is self else 0.0)
-        found, quantiles = ask(nodes, posterior.known, rows, columns[skewed])
-        skewed[skewed] = found
-        return skewed, quantiles
-
-    def _fit_start_again(self) -> Self:
-        """The same, all of whose first rows were fitted together, if they are few."""
-        start = self.statistics.start
-        if start is None or (self.statistics.averaged and start.due == start.fitted().due):
-            return self
-        if start.X.size > MOST_FITTED_TO_READ:
-            return self
-        known = self.inner.factor.seen, self.statistics.seen, id(self.statistics.phi)
-        again: tuple[Any, Any, Self] | None = start.__dict__.get("_again")
-        if again is None or again[0] != known:
-            trial = self.copy().with_averages()
-            trial._fit_again(start)
-            # With what ``phi`` was, so that no other one has its number.
-            again = start.__dict__["_again"] = known, self.statistics.phi, trial
-        return again[2]
-
-    @property
-    def known(self) -> Likelihood:
-        """The likelihood, with its parameter as the rows tell it."""
-        phi = self.statistics.phi
-        return self.likelihood if phi is None else self.likelihood.with_parameter(phi.value)
 
     @property
     def pearson(self) -> tuple[float, float]:
@@ -622,24 +536,6 @@ class GeneralizedPosterior(KeepsFirstRows):
         if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
             self._keep_skewed(SkewedRows.of(rows, fitted.sites))
         return fitted.sites
-
-    @property
-    def _keeps_skewed_rows(self) -> bool:
-        """True if rows are kept that make the posterior skewed: of few coefficients alone."""
-        phi = self.statistics.phi
-        if phi is not None and phi.moves_coefficients:
-            return False
-        few = self.n_coefficients <= MOST_COEFFICIENTS and self.n_flat <= int(self.intercept)
-        asked = self.keeps_start and self.approximation != "laplace"
-        return few and asked and not self.memory.forgets
-
-    def _keep_skewed(self, rows: SkewedRows) -> None:
-        """Keep rows that were learned, besides those kept before, as far as they matter."""
-        before = self.statistics.skewed
-        rows = rows if before is None else before.join(rows)
-        mean, variance = self.inner.central().linear_moments(rows.X)
-        kept = rows.select(self.known, mean + rows.offsets, variance)
-        self.statistics.skewed = kept if len(kept) else None
 
 
 @predict_and_score_rows.register

@@ -1,0 +1,124 @@
+"""Which reads of a posterior are corrected by the rows that make it skewed, and how."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from posterity.distributions.bent_normal import NODES, BentNormal
+from posterity.distributions.row_distribution import RowDistribution
+from posterity.likelihoods import Likelihood
+from posterity.posteriors._site_start import (
+    MOST_COEFFICIENTS,
+    MOST_FITTED_TO_READ,
+    KeepsFirstRows,
+)
+from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantiles
+from posterity.posteriors.gaussian import LinearPosterior
+
+Array = NDArray[np.float64]
+
+
+class CorrectsSkewness(KeepsFirstRows):
+    """A posterior that keeps the rows that skew it as ``skewed`` in its ``statistics``."""
+
+    inner: LinearPosterior
+    likelihood: Likelihood
+    approximation: Any
+
+    @property
+    def known(self) -> Likelihood:
+        """The likelihood, with its parameter as the rows tell it."""
+        phi = self.statistics.phi
+        return self.likelihood if phi is None else self.likelihood.with_parameter(phi.value)
+
+    def _add_ones(self, X: Array) -> Array:
+        return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
+
+    def correct(
+        self,
+        columns: Array,
+        normal: RowDistribution,
+        shift: Array | float = 0.0,
+        *,
+        of_rows: bool = True,
+    ) -> RowDistribution:
+        """``normal``, of sums of coefficients, or what the rows kept say of those that are not."""
+        skewed, some = self._find_skewed(columns, normal.std(), of_rows=of_rows)
+        if not skewed.any():
+            return normal
+        points = np.empty((len(columns), len(NODES)))
+        points[~skewed] = normal[~skewed].ppf(ndtr(NODES)[:, None]).T
+        points[skewed] = some + np.broadcast_to(shift, skewed.shape)[skewed, None]
+        return BentNormal(points, skewed)
+
+    def _find_skewed(
+        self, columns: Array, sd: Array, *, of_rows: bool
+    ) -> tuple[NDArray[np.bool_], Array]:
+        """Which sums of coefficients are skewed, and their quantiles (k, 57).
+
+        See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant
+        until now stay as they are; of new rows (``of_rows``, not single coefficients) so do those
+        that are known well, and those of a stream, which compiled code predicts as well.
+        """
+        statistics = self.statistics
+        skewed = (sd > (NORMAL_BELOW if of_rows else 0.0)) & np.isfinite(sd)
+        kept, nothing = statistics.skewed is not None, np.empty((0, len(NODES)))
+        kept = kept and self._came_together if of_rows else kept or statistics.start is not None
+        if not (kept and skewed.any() and self._keeps_skewed_rows):
+            return np.zeros(len(columns), dtype=bool), nothing
+        effects = self.unseen_effects(columns[:, int(self.intercept) :])
+        if effects is not None:
+            skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
+        posterior = self._fit_start_again()
+        rows, nodes = posterior.statistics.skewed, posterior.inner.parts
+        if rows is None or not skewed.any():
+            return np.zeros(len(columns), dtype=bool), nothing
+        # Once first rows were fitted again, what is normal has moved as well.
+        ask = partial(find_quantiles, few=of_rows, least=None if posterior is self else 0.0)
+        found, quantiles = ask(nodes, posterior.known, rows, columns[skewed])
+        skewed[skewed] = found
+        return skewed, quantiles
+
+    def _fit_start_again(self) -> Self:
+        """The same, all of whose first rows were fitted together, if they are few."""
+        start = self.statistics.start
+        if start is None or (self.statistics.averaged and start.due == start.fitted().due):
+            return self
+        if start.X.size > MOST_FITTED_TO_READ:
+            return self
+        known = self.inner.factor.seen, self.statistics.seen, id(self.statistics.phi)
+        again: Any = start.__dict__.get("_again")
+        if again is None or again[0] != known:
+            trial: Any = self.copy().with_averages()
+            trial._fit_again(start)
+            # With what ``phi`` was, so that no other one has its number.
+            again = start.__dict__["_again"] = known, self.statistics.phi, trial
+        return again[2]
+
+    @property
+    def _came_together(self) -> bool:
+        """True if no row came alone since rows that came together."""
+        return self.is_settled or self.statistics.together == self.statistics.seen
+
+    @property
+    def _keeps_skewed_rows(self) -> bool:
+        """True if rows are kept that make the posterior skewed: of few coefficients alone."""
+        phi = self.statistics.phi
+        if phi is not None and phi.moves_coefficients:
+            return False
+        few = self.n_coefficients <= MOST_COEFFICIENTS and self.n_flat <= int(self.intercept)
+        asked = self.keeps_start and self.approximation != "laplace"
+        return few and asked and not self.memory.forgets
+
+    def _keep_skewed(self, rows: SkewedRows) -> None:
+        """Keep rows that were learned, besides those kept before, as far as they matter."""
+        before = self.statistics.skewed
+        rows = rows if before is None else before.join(rows)
+        mean, variance = self.inner.central().linear_moments(rows.X)
+        kept = rows.select(self.known, mean + rows.offsets, variance)
+        self.statistics.skewed = kept if len(kept) else None
