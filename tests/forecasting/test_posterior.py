@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from posterity import BayesianLinearRegression
 from posterity.evidence import Integrated
@@ -37,6 +38,23 @@ def test_coefficients_are_those_of_the_regression_with_an_averaged_prior() -> No
     ).fit(X, y)
     posterior = Posterior.of(triangles_of(X, y), np.array([60.0]), None, make_form(4))
     np.testing.assert_allclose(posterior.coefficients()[0], model.coef_, atol=2e-3)
+
+
+def test_draws_do_not_depend_on_how_directions_are_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    # The columns have equal sums of squares and products of zero: any directions will do.
+    X = 3.0 * np.linalg.qr(rng.normal(size=(80, 3)))[0]
+    triangles, count, form = triangles_of(X, rng.normal(size=80)), np.array([80.0]), make_form(3)
+    before = Posterior.of(triangles, count, None, form).draws(32)
+    decompose, turn = np.linalg.svd, np.linalg.qr(rng.normal(size=(3, 3)))[0]
+
+    def decompose_otherwise(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        left, values, right = decompose(matrix)
+        return left @ turn, values, turn.T @ right
+
+    monkeypatch.setattr(np.linalg, "svd", decompose_otherwise)
+    after = Posterior.of(triangles, count, None, form).draws(32)
+    np.testing.assert_allclose(after.coefficients, before.coefficients, atol=1e-10)
 
 
 def test_draws_have_the_moments_of_the_posterior() -> None:

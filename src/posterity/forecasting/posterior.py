@@ -59,13 +59,15 @@ class Draws:
 class Posterior:
     """Posterior of S series on a grid of G ratios.
 
-    ``rotation`` (S, p, p) turns directions into coefficients; ``values``, ``projections`` (S, p)
-    are singular values and targets along them; ``ratios``, ``weights`` and ``residuals`` (S, G);
+    ``directions`` (S, p, p) has right singular vectors as columns, and ``rotation`` turns what is
+    along them into coefficients; ``values``, ``projections`` (S, p) are singular values and targets
+    along them; ``ratios``, ``weights`` and ``residuals`` (S, G);
     ``rows`` (S,) twice the shape of the noise's posterior. ``level`` (S, f, f + p + 1) are the rows
     of the triangle that belong to free coefficients.
     """
 
     mean: Array
+    directions: Array
     rotation: Array
     values: Array
     projections: Array
@@ -107,9 +109,10 @@ class Posterior:
         log_weights -= 0.5 * rows[:, None] * np.log(np.maximum(residuals, 1e-300))
         weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
-        rotation = np.swapaxes(right, 1, 2)
-        rotation = scale[:, :, None] * rotation if prior is None else prior.root @ rotation
-        return cls(mean, rotation, values, projections, ratios, weights, residuals, rows, level)
+        directions = np.swapaxes(right, 1, 2)
+        rotation = scale[:, :, None] * directions if prior is None else prior.root @ directions
+        known = (mean, directions, rotation, values, projections)
+        return cls(*known, ratios, weights, residuals, rows, level)
 
     def draws(self, size: int) -> Draws:
         """``size`` draws of each series, of a fixed set of points of low discrepancy."""
@@ -126,7 +129,10 @@ class Posterior:
         noise = np.sqrt(rates / precisions)
         information = ratios[:, :, None] + np.square(self.values)[:, None, :]
         along = (self.values * self.projections)[:, None, :] / information
-        along += noise[:, :, None] * ndtri(points[:, 2 : 2 + p]) / np.sqrt(information)
+        # By the symmetric root of the covariance: the signs of directions, and how those of equal
+        # values are turned, differ between processors.
+        turned = ndtri(points[:, 2 : 2 + p]) @ self.directions
+        along += noise[:, :, None] * turned / np.sqrt(information)
         coefficients = self.mean + along @ np.swapaxes(self.rotation, 1, 2)
         errors = noise[:, :, None] * ndtri(points[:, 2 + p :])
         return Draws(self._add_level(coefficients, errors), noise)

@@ -51,6 +51,12 @@ def instruction_set() -> str:
             f"POSTERITY_ISA is {named!r}, {which}: "
             f"it must be one of {', '.join(list_instruction_sets())}"
         )
+    if not list_instruction_sets():
+        raise ImportError(
+            f"The kernel was built for {', '.join(_list_built_levels())} alone, which this "
+            "processor doesn't offer: install posterity here anew, or build it with all "
+            "instruction sets (make INSTRUCTION_SETS=all)"
+        )
     return named or list_instruction_sets()[-1]
 
 
