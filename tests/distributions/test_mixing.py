@@ -53,6 +53,42 @@ def test_the_score_is_its_integral() -> None:
         assert predictive.crps([y])[0] == pytest.approx(expected, rel=2e-3)
 
 
+COUNTS = [
+    PoissonLogNormal([0.0, 1.0, 9.0], [0.1, 0.5, 0.1]),
+    NegativeBinomialLogNormal([2.0, 3.0, 9.5], [0.1, 0.5, 0.3], 0.4),
+]
+
+
+def test_the_score_of_counts_is_their_sum() -> None:
+    predictive = mix_exactly(COUNTS, [0.3, 0.7])[:2]
+    counts = np.arange(100_000.0)[:, None]
+    for y in (0.0, 3.0, 400.0):
+        expected = np.square(predictive.cdf(counts) - (counts >= y)).sum(axis=0)
+        assert predictive.crps(y) == pytest.approx(expected, rel=1e-9)
+    assert predictive.crps(2.25) == pytest.approx(
+        0.75 * predictive.crps(2.0) + 0.25 * predictive.crps(3.0)
+    )
+    whole = mix_exactly(COUNTS, [0.3, 0.7])  # the third row has too many
+    y = np.array([[1.0, 2.0, 5000.0], [0.0, 9.0, 4e4]])
+    assert np.array_equal(whole.crps(y)[:, :2], predictive.crps(y[:, :2]))
+    assert whole.crps(y)[:, 2] == pytest.approx(AnyMixture._crps(whole[2:], y[:, 2:])[:, 0])
+
+
+@pytest.mark.parametrize("weights", [[0.3, 0.7], [[0.3, 0.7], [0.0, 1.0], [1.0, 0.0]]])
+def test_components_asked_together_answer_as_one_by_one(
+    weights: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, y = mix_exactly(COUNTS, weights), np.array([[1.0, 4.0, 9000.0], [0.0, 2.5, -3.0]])
+    apart = AnyCounts(COUNTS, weights)
+    for name in ("mean", "var"):
+        assert np.array_equal(getattr(together, name)(), getattr(apart, name)())
+    for name in ("logpmf", "cdf", "sf"):
+        assert np.allclose(getattr(together, name)(y), getattr(apart, name)(y), rtol=1e-13)
+    assert np.array_equal(together.interval(0.9), apart.interval(0.9))
+    monkeypatch.setattr("posterity.distributions.log_normal_counts.MOST_AT_ONCE", 0)
+    assert np.allclose(together.cdf(y), apart.cdf(y), rtol=1e-13)
+
+
 def test_draws_are_from_the_mixture() -> None:
     predictive = AnyCounts(
         [PoissonLogNormal([0.0], [0.2]), PoissonLogNormal([3.0], [0.1])], [0.7, 0.3]

@@ -16,6 +16,8 @@ from posterity.distributions.row_distribution import CountDistribution, RowDistr
 # Brackets of quantiles are bisected to this width, relative to the quantile.
 TOLERANCE = 1e-13
 MOST_HALVINGS = 200
+# Scores of counts are sums over so many at most, between these probabilities of the tails.
+MOST_COUNTS, LEAST_TAIL = 10_000, 1e-13
 
 
 class AnyMixture(RowDistribution):
@@ -65,33 +67,35 @@ class AnyMixture(RowDistribution):
         return type(self)([one[index] for one in self.components], weights)
 
     def _flat(self) -> Any:
-        return self._average(lambda one: np.asarray(flat_rows(one), dtype=np.float64))
+        flat = [np.asarray(flat_rows(one), dtype=np.float64) for one in self.components]
+        return self._average(np.stack(flat, axis=-1))
 
     # ---- moments ----
 
     def _mean(self) -> FloatArray:
-        return self._average(lambda one: one.mean())
+        return self._average(self._ask("mean"))
 
     def _var(self) -> FloatArray:
-        mean = self._mean()
         with np.errstate(invalid="ignore", over="ignore"):
-            spread = self._average(lambda one: one.var() + np.square(one.mean() - mean))
+            off = self._ask("mean") - self._mean()[..., None]
+            spread = self._average(self._ask("var") + np.square(off))
         return np.where(np.isnan(spread), np.inf, spread)
 
     # ---- densities and probabilities ----
 
     def _logpdf(self, y: FloatArray) -> FloatArray:
-        logs = np.stack([getattr(one, self._density)(y) for one in self.components], axis=-1)
-        return np.asarray(logsumexp(logs, b=self.weights, axis=-1))
+        return np.asarray(logsumexp(self._ask(self._density, y), b=self.weights, axis=-1))
 
     def _cdf(self, y: FloatArray) -> FloatArray:
-        return self._average(lambda one: one.cdf(y))
+        return self._average(self._ask("cdf", y))
 
     def _sf(self, y: FloatArray) -> FloatArray:
-        return self._average(lambda one: one.sf(y) if hasattr(one, "sf") else 1.0 - one.cdf(y))
+        if all(hasattr(one, "sf") for one in self.components):
+            return self._average(self._ask("sf", y))
+        return 1.0 - self._cdf(y)
 
     def _ppf(self, q: FloatArray) -> FloatArray:
-        ends = np.stack(np.broadcast_arrays(*(one.ppf(q) for one in self.components)), axis=-1)
+        ends = self._ask("ppf", q)
         counts = np.broadcast_to(self.weights > 0.0, ends.shape)
         least = np.where(counts, ends, np.inf).min(axis=-1)
         most = np.where(counts, ends, -np.inf).max(axis=-1)
@@ -111,16 +115,16 @@ class AnyMixture(RowDistribution):
 
     # ---- helpers ----
 
-    def _average(self, of: Callable[[Any], Any]) -> FloatArray:
+    def _ask(self, name: str, *values: FloatArray) -> FloatArray:
+        """What the method of each component answers, (..., K)."""
+        answers = [getattr(one, name)(*values) for one in self.components]
+        return np.stack(np.broadcast_arrays(*answers), axis=-1)
+
+    def _average(self, answers: FloatArray) -> FloatArray:
         """Return the weighted sum of the components' answers; weights of 0 never count."""
-        total = np.zeros(())
-        for k, component in enumerate(self.components):
-            weight = self.weights[..., k]
-            if np.any(weight > 0.0):
-                value = np.asarray(of(component), dtype=np.float64)
-                with np.errstate(invalid="ignore"):
-                    total = total + np.where(weight > 0.0, weight * value, 0.0)
-        return np.asarray(total)
+        with np.errstate(invalid="ignore"):
+            parts = np.where(self.weights > 0.0, self.weights * answers, 0.0)
+        return np.asarray(parts.sum(axis=-1))
 
 
 class AnyCounts(CountDistribution, AnyMixture):
@@ -138,6 +142,36 @@ class AnyCounts(CountDistribution, AnyMixture):
     __slots__ = ()
     _unit = 1.0
     _density = "logpmf"
+
+    def _crps(self, y: FloatArray) -> FloatArray:
+        """The sum over counts of (cdf - [count >= y])^2, of rows of which so many are likely.
+
+        Of all others by quantiles, as for numbers.
+        """
+        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
+        low, high = self._ppf(np.asarray(LEAST_TAIL)), self._ppf(np.asarray(1.0 - LEAST_TAIL))
+        few = np.isfinite(low) & (high - low < MOST_COUNTS)
+        result = np.empty(y.shape)
+        for row in np.ndindex(self.shape):
+            one, of_row = self[row] if row else self, (..., *row)
+            if few[row]:
+                counts = low[row] + np.arange(float(high[row] - low[row]) + 1.0)
+                result[of_row] = one._sum_over_counts(y[of_row], counts)
+            else:
+                result[of_row] = super(AnyCounts, one)._crps(y[of_row])
+        return result[()]
+
+    def _sum_over_counts(self, y: FloatArray, counts: FloatArray) -> FloatArray:
+        """The same of one row, of which these are all counts that are likely."""
+        below = self._cdf(counts)
+        past, to_come = np.square(below), np.square(1.0 - below)
+        steps = np.clip(y - counts[0], 0.0, len(counts))
+        so_far = np.concatenate([[0.0], np.cumsum(past)])
+        left = np.concatenate([np.cumsum(to_come[::-1])[::-1], [0.0]])
+        # Between two counts the score is linear.
+        places = np.arange(len(counts) + 1.0)
+        inside = np.interp(steps, places, so_far) + np.interp(steps, places, left)
+        return inside + np.maximum(counts[0] - y, 0.0) + np.maximum(y - counts[-1] - 1.0, 0.0)
 
 
 def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions import _count_integrals as integrals
 from posterity.distributions import _count_table as table
 from posterity.distributions._rows import FloatArray, as_floats
+from posterity.distributions.any_mixture import AnyCounts
 from posterity.distributions.normal import Normal
 from posterity.distributions.row_distribution import CountDistribution
 
@@ -17,6 +20,8 @@ LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
 # beyond any that were ever observed, and is not a useful number, unless it is less than a count.
 LARGEST_LOG_SD = 10.0
+# Numbers of a mixture's components that are asked for in one call: they fit into memory.
+MOST_AT_ONCE = 1_000_000
 
 
 def is_vague(log_mean: Any, log_variance: Any) -> Any:
@@ -155,3 +160,31 @@ class LogNormalCounts(CountDistribution):
         """Broadcast ``values`` against the rows: return the shape, and the flat operands (k,)."""
         together = np.broadcast_arrays(values, self.log_mean, self.log_variance, self.dispersion)
         return together[0].shape, [operand.reshape(-1) for operand in together]
+
+
+class MixedLogNormalCounts(AnyCounts):
+    """Mixtures of these, one per row: all components of a few rows are asked together.
+
+    Examples
+    --------
+    >>> from posterity.distributions import PoissonLogNormal
+    >>> quiet, busy = PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([3.0], [0.1])
+    >>> MixedLogNormalCounts([quiet, busy], [0.5, 0.5]).interval(0.9)
+    (array([0.]), array([32.]))
+    """
+
+    __slots__ = ("together",)
+
+    def __init__(self, components: Sequence[LogNormalCounts], weights: ArrayLike) -> None:
+        super().__init__(components, weights)
+        rates = [[one.log_mean, one.log_variance, one.dispersion] for one in components]
+        # Counts without dispersion are like those with one of 0.
+        most_general = max(components, key=lambda one: bool(one.dispersion.any()))
+        self.together = most_general.like(*np.stack(rates, axis=-1))
+
+    def _ask(self, name: str, *values: FloatArray) -> FloatArray:
+        columns = [np.asarray(value)[..., None] for value in values]
+        shape = np.broadcast_shapes(self.together.shape, *(column.shape for column in columns))
+        if math.prod(shape) > MOST_AT_ONCE:
+            return super()._ask(name, *values)
+        return np.asarray(np.broadcast_to(getattr(self.together, name)(*columns), shape))

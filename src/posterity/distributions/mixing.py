@@ -13,7 +13,7 @@ from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions.any_mixture import any_mixture
 from posterity.distributions.categorical import Categorical
 from posterity.distributions.location_scale import LocationScale
-from posterity.distributions.log_normal_counts import LogNormalCounts
+from posterity.distributions.log_normal_counts import LogNormalCounts, MixedLogNormalCounts
 from posterity.distributions.mixture import Mixture
 
 
@@ -40,7 +40,7 @@ def mix_exactly(parts: Sequence[Any], weights: ArrayLike) -> Any:
     >>> mix_exactly([Normal([0.0], 1.0), Normal([4.0], 1.0)], [0.75, 0.25]).mean()
     array([1.])
     >>> mix_exactly([PoissonLogNormal([0.0], [0.1]), PoissonLogNormal([1.0], [0.1])], [0.5, 0.5])
-    AnyCounts(2 components, 1 rows)
+    MixedLogNormalCounts(2 components, 1 rows)
     """
     return _group_by_kind(get_mixer, parts, weights)
 
@@ -137,6 +137,13 @@ def match_column_moments(
 @get_mixer.register(Mixture)
 def _densities(first: Any, parts: Sequence[Any], weights: FloatArray) -> Mixture:
     return Mixture.of(parts, weights)
+
+
+@get_mixer.register
+def _mix_counts(
+    first: LogNormalCounts, parts: Sequence[Any], weights: FloatArray
+) -> MixedLogNormalCounts:
+    return MixedLogNormalCounts(parts, weights)
 
 
 @get_matcher.register
