@@ -177,6 +177,10 @@ def test_names_and_frames() -> None:
     names = BayesianLinearRegression(basis="auto").fit(frame, y).posterior_.names
     assert len(set(names)) == len(names)
     assert {"a", "b_spline1", "a^2", "a c", "random_cos0"} <= set(names)
+
+
+@pytest.mark.slow
+def test_scikit_learn_accepts_it() -> None:
     check_estimator(AutoBasis(n_functions=10), on_skip=None)
 
 

@@ -89,8 +89,8 @@ def changes(case: Case) -> dict[str, Callable[[Any], Any]]:
     y = case.y
     found: dict[str, Callable[[Any], Any]] = {
         "fit": lambda model: model.fit(X[:30], y[:30]),
-        "partial_fit": lambda model: model.partial_fit(X[150:160], y[150:160]),
-        "predict_then_learn": lambda model: model.predict_then_learn(X[150:160], y[150:160]),
+        "partial_fit": lambda model: model.partial_fit(X[150:154], y[150:154]),
+        "predict_then_learn": lambda model: model.predict_then_learn(X[150:154], y[150:154]),
         "learn_one": lambda model: model.learn_one(X[150], y[150]),
         "unlearn": lambda model: model.unlearn(X[:2], y[:2]),
         "merge": lambda model: model.merge(model_of_others(case)),

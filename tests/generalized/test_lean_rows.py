@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -57,8 +58,14 @@ def state(model: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("approximation", ["laplace", "moments"])
-@pytest.mark.parametrize("prior_precision", ["auto", "ard", 1.0, 0.0])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("prior_precision", "weighted"),
+    [
+        *itertools.product(["auto", 1.0, 0.0], [False, True]),
+        pytest.param("ard", False, marks=pytest.mark.slow),
+        ("ard", True),
+    ],
+)
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_loop_is_the_pass_over_the_array(
     kind: type[Model], weighted: bool, prior_precision: Any, approximation: str

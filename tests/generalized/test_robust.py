@@ -320,8 +320,8 @@ def test_before_and_with_few_rows_it_says_how_little_it_knows() -> None:
     ids=lambda one: type(one).__name__,
 )
 def test_it_follows_a_change_beneath_outliers(likelihood: str, forgetting: object) -> None:
-    X, y, w, _ = stream(11, 600, p=2, outliers=0.1)
-    y[:300] -= 2.0 * X[:300] @ w[1:]
+    X, y, w, _ = stream(11, 450, p=2, outliers=0.1)
+    y[:150] -= 2.0 * X[:150] @ w[1:]
     precision = 0.0 if isinstance(forgetting, Smoothing) else "auto"  # it ends as one row
     model = BayesianRobustRegression(
         likelihood=likelihood, prior_precision=precision, forgetting=forgetting

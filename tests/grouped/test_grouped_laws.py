@@ -87,7 +87,6 @@ def test_unlearning_undoes_learning(seed: int, kind: dict[str, Any]) -> None:
     assert_same(whole.unlearn(X[100:], y[100:], groups=keys[100:]), rest)
 
 
-@settings(max_examples=40)
 @given(SEEDS, SETTINGS)
 def test_weight_two_is_the_row_twice(seed: int, kind: dict[str, Any]) -> None:
     X, y, keys = problem(seed, n=60)
