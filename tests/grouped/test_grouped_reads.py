@@ -183,3 +183,5 @@ def test_the_table_of_one_group_by_its_name() -> None:
     one, listed = model.summary(groups="s1"), model.summary(groups=["s1"])
     assert one.equals(listed)
     assert set(one["group"]) == {"s1"}
+    with pytest.raises(ValueError, match="summary of no groups: name at least one"):
+        model.summary(groups=[])

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from posterity import BayesianLinearRegression, GroupedRegression
+from posterity.evidence.shared import MEAN_VARIANCE
+from posterity.likelihoods import Gaussian
 
 Array = NDArray[np.float64]
 Report = Callable[[str], None]
@@ -79,6 +81,30 @@ def test_evidence_is_that_of_the_marginal_normal() -> None:
     exact = multivariate_normal(fixed + mean * ones, covariance).logpdf(y)
     exact -= 0.5 * np.log(weight @ ones / 2.0) - 0.5 * np.log(2 * np.pi / 2.0)
     assert model.log_evidence_ == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("unit", [1.0, 10.0])
+def test_evidence_is_that_of_all_rows_in_the_units_of_the_coefficients(unit: float) -> None:
+    X, y, keys = hierarchy(np.random.default_rng(3), 12, 5, 1)
+    X = unit * X
+    same, ones = keys[:, None] == keys, np.column_stack([np.ones(len(X)), X])
+    models = [
+        GroupedRegression(noise_precision=4.0),
+        GroupedRegression(likelihood=Gaussian(4.0)),
+        GroupedRegression(noise_precision=4.0, prior_mean=0.0, prior_precision="unit information"),
+    ]
+    for model in models:
+        model.fit(X, y, groups=keys)
+        spread, scale = model.shared_covariance_, model._posterior._scale
+        covariance = np.eye(len(y)) / 4.0 + np.where(same, ones @ spread @ ones.T, 0.0)
+        centre, vague = np.zeros(2), np.diag([1e5, 1e5 if model.prior_mean == "shared" else 0.0])
+        if scale is not None:  # a shared mean of eta has a prior of its own
+            centre = scale.centre
+            vague = 0.5 * MEAN_VARIANCE * np.linalg.inv(scale.root.T @ scale.root)
+        exact = multivariate_normal(ones @ centre, covariance + ones @ vague @ ones.T).logpdf(y)
+        flat = 0 if scale is not None else np.count_nonzero(vague)
+        exact += 0.5 * flat * np.log(2.0 * np.pi * 1e5)
+        assert model.log_evidence_ == pytest.approx(exact, abs=1e-3)
 
 
 def test_new_and_known_groups_are_predicted_best_by_all(report: Report) -> None:

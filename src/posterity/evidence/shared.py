@@ -89,7 +89,7 @@ class SharedPrior:
     ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
     0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
     first k groups comes from all others, and that of any other group, the uncertainty of the
-    mean included. ``residual`` is r^2, ``n_means`` the number of means learned,
+    mean included. ``residual`` is r^2, ``n_means`` that of means with a flat prior,
     ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
     None where it is the same, and ``strength`` that of D's prior which the evidence favours.
     """
@@ -147,19 +147,19 @@ def learn_prior(
     """
     frame = _Frame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
-    means, residual_df = frame.to_whitened(mean), free[frame.independent]
+    means, free = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         root = np.eye(p) / np.sqrt(frame.scale)
-        return _make_shared_prior(frame, root, _MeansRegression(frame, means, residual_df, root))
+        return _make_shared_prior(frame, root, _MeansRegression(frame, means, free, root))
     with limit_blas_threads(p * (p + 1) // 2):
-        best = _find_covariance(frame, noise, means, residual_df, tolerance, near).diagonalize()
+        best = _find_covariance(frame, noise, means, free, tolerance, near).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
     )
-    fitted = _MeansRegression(frame, means, residual_df, root)
+    fitted = _MeansRegression(frame, means, free, root)
     prior = _make_shared_prior(
-        frame, expected, _MeansRegression(frame, means, residual_df, expected)
+        frame, expected, _MeansRegression(frame, means, free, expected)
     )
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
@@ -426,6 +426,11 @@ class _MeansRegression:
         self.log_determinants = (
             g * own - float(np.sum(log_determinants)) - self.factor.log_determinant()
         )
+        prior = self._regress(self.columns[:0], target[:0])
+        self.n_flat = self.factor.rank - prior.rank
+        self.log_determinants += prior.log_determinant()
+        if self.n_flat:  # their density is 1 in units of w: U is triangular, free the first or all
+            self.log_determinants -= 2.0 * float(np.sum(np.log(np.diag(frame.root)[free])))
 
     def without(self, group: int) -> Factor:
         """The triangle of the means, but for what one group says."""
@@ -484,7 +489,7 @@ class _Deviance:
 
     def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
         """Return the residual degrees of freedom, and the residual sum of squares."""
-        residual_df = self.frame.sample.count - means.factor.rank
+        residual_df = self.frame.sample.count - means.n_flat
         return residual_df, max(means.residual, self.frame.least)
 
     def _compute_value(self, root: Array, means: _MeansRegression) -> float:
@@ -505,7 +510,7 @@ def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> S
         frame.from_whitened(means.mean),
         np.array([tell(factor) for factor in [*others, means.factor]]),
         means.residual,
-        means.factor.rank,
+        means.n_flat,
         means.log_determinants,
     )
 

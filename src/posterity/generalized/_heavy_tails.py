@@ -80,6 +80,7 @@ class HeavyTailedPosterior(LinearPosterior):
     n_effective = read_along("state.tally.count")
     log_evidence = read_along("state.log_predictive")  # after a fit Laplace's approximation
     scale = read_along("state.tally.scale")
+    feature_scales = read_along("state.inner.feature_scales")
     find_sums_to_one = read_along("state.inner.find_sums_to_one")
     never_varied = read_along("state.inner.never_varied")
     unseen_effects = read_along("state.inner.unseen_effects")

@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 MOST_STEPS = 60
 # Tolerances of the duality gap, relative to the loss.
 GAP_TOLERANCE, ROUGH_GAP_TOLERANCE = 1e-13, 1e-4
+# Under a prior the optimum is no corner: nearer to it, rounding of the rows that it meets moves it.
+PRIOR_GAP_TOLERANCE = 1e-9
 # A step that leaves a larger share of the gap is stalled; the search ends after more stalled steps.
 STALLED_RATIO, MOST_STALLED_STEPS = 0.99, 4
 # Largest share of the way to the boundary in one step.
@@ -54,10 +56,10 @@ def minimize_check_loss(
     """(p,) coefficients of the least check loss plus half the prior's squares."""
     w = solution(rows.stack_on_prior(prior, rows.y, np.ones(len(rows.y))))
     error = rows.y - rows.compute_fitted(w)
-    size = float(np.mean(np.abs(error)))
-    if size <= 1e-14 * float(np.mean(np.abs(rows.y))) or size <= 1e-150:
-        return w  # every row is met
     g = rows.weights
+    size = float(g @ np.abs(error)) / rows.total
+    if size <= 1e-14 * float(g @ np.abs(rows.y)) / rows.total or size <= 1e-150:
+        return w  # every row is met
     away = 0.1 * size
     point = _Iterate(
         w,
@@ -66,10 +68,11 @@ def minimize_check_loss(
         quantile * g,
         (1.0 - quantile) * g,
     )
+    precise = max(precise, PRIOR_GAP_TOLERANCE) if prior.rank else precise
     best, stalled = point, 0
     for _ in range(MOST_STEPS):
         loss = float(g @ check_loss(rows.y - rows.compute_fitted(point.w), quantile))
-        if point.gap <= precise * (loss + 1e-3 * size * float(np.sum(g))):
+        if point.gap <= precise * (loss + 1e-3 * size * rows.total):
             break
         ahead = _take_step(rows, prior, quantile, point)
         stalled = stalled + 1 if ahead.gap > STALLED_RATIO * point.gap else 0
@@ -83,17 +86,16 @@ def minimize_check_loss(
 
 def _take_step(rows: Rows, prior: Factor, quantile: float, now: _Iterate) -> _Iterate:
     """Predict with mu = 0, see how far that would go, then correct for it."""
-    n = len(rows.y)
     newton = _Newton(rows, prior, quantile, now)
-    zero = np.zeros(n)
+    zero = np.zeros(len(rows.y))
     ahead = newton.solve_step(zero, zero)
     reach = _find_step_length(now, ahead)
     would_be = float(
         (now.u + reach * ahead.u) @ (now.s + reach * ahead.s)
         + (now.v + reach * ahead.v) @ (now.t + reach * ahead.t)
     )
-    # Mehrotra 1992: centre the more, the less the prediction achieved.
-    mu = (would_be / now.gap) ** 3 * now.gap / (2 * n)
+    # Mehrotra 1992: centre the more, the less the prediction achieved. Weight 2 is the row twice.
+    mu = (would_be / now.gap) ** 3 * now.gap / (2.0 * rows.total) * rows.weights
     step = newton.solve_step(mu - ahead.u * ahead.s, mu - ahead.v * ahead.t)
     reach = min(1.0, BOUNDARY_SHARE * _find_step_length(now, step))
     moved = (one + reach * by for one, by in zip(_list_parts(now), _list_parts(step), strict=True))

@@ -199,7 +199,7 @@ def _learn_sites(
     inner = fresh.with_noise(make_noise(mode.scale))
     target, weight = np.zeros((len(kept.y), 1)), np.zeros(len(kept.y))
     target[some, 0], weight[some] = mode.target, mode.weight * kept.weights[some]
-    inner.append(kept.X, target, weight, kept.elapsed)
+    inner.append_sites(kept.X, target, weight, kept)
     return inner
 
 
@@ -207,7 +207,8 @@ def _begin(
     fresh: LinearPosterior, rows: Rows, known_scale: float | None
 ) -> tuple[Factor, SearchStart]:
     """A prior to begin the search with, and a scale."""
-    size = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
+    off = np.abs(rows.y - rows.median(rows.y))
+    size = max(float(rows.weights @ off) / rows.total, rows.floor)
     prior = fresh.prior
     if fresh.learns_prior:
         # As much information as one row has.

@@ -88,7 +88,7 @@ def take_out(
             gone = X, target[:, None], weight * g
             rounding = TOGETHER_TOLERANCE if together else STREAM_TOLERANCE
             left.reduce(*gone, intercept=inner.intercept, rounding=rounding, exact=together)
-        inner.keep(left, len(y))
+        inner.keep(left, round(float(np.sum(g))))
         tally = tally.without(error, before, g)
         slope -= float(np.sum(slope_of_row - g * weight * leverage))
     return tally, slope

@@ -105,11 +105,15 @@ class Rows:
         return replace(self, X=self.X[which], y=self.y[which], weights=self.weights[which])
 
     def quantiles(self, values: Array, levels: Array) -> Array:
-        """Weighted quantiles of (n,) values, between two of them in proportion."""
+        """Weighted quantiles of (n,) values, between two of them in proportion.
+
+        Weight 2 is the value twice: between these two it does not change.
+        """
         order = np.argsort(values)
         weights = self.weights[order]
-        below = (np.cumsum(weights) - 0.5 * weights) / np.sum(weights)
-        return np.interp(levels, below, values[order])
+        above, half = np.cumsum(weights), 0.5 * np.minimum(weights, 1.0)
+        places = np.column_stack([above - weights + half, above - half]).ravel()
+        return np.interp(levels, places / above[-1], np.repeat(values[order], 2))
 
     def median(self, values: Array) -> float:
         """Weighted median of (n,) values."""

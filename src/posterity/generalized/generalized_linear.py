@@ -95,6 +95,32 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
         self._learn_rows("append", (X, y, sample_weight), times, offset)
         return self
 
+    def learn_one(
+        self,
+        x: ArrayLike | Mapping[str, float],
+        y: Any,
+        weight: float = 1.0,
+        time: float | None = None,
+        *,
+        offset: float | None = None,
+    ) -> Self:
+        """Learn one row, in a microsecond or two; with an offset in half a millisecond.
+
+        Parameters as in :meth:`posterity.BayesianLinearRegression.learn_one`, and the row's
+        ``offset`` as in :meth:`fit`.
+
+        Examples
+        --------
+        >>> from posterity.likelihoods import Gaussian
+        >>> model = BayesianGeneralizedLinear(Gaussian(1.0), prior_precision=0.0)
+        >>> round(model.learn_one([0.0], 3.0, offset=2.0).predict_one([0.0]), 1)
+        1.0
+        """
+        if offset is None:
+            return super().learn_one(x, y, weight, time)
+        self._learn_row(x, y, weight, time, offset)
+        return self
+
     def predict_then_learn(
         self,
         X: Any,
@@ -259,7 +285,9 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
         """
         return self._get_learned_likelihood().mean(self._eta_draws(X, size, rng, offset))
 
-    def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
+    def predict_one(
+        self, x: ArrayLike | Mapping[str, float], *, offset: float | None = None
+    ) -> float:
         """Expected target at one row ``x``, as of :meth:`predict`; before any data, the prior's.
 
         Examples
@@ -270,7 +298,8 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
         """
         model = self if self._posterior_or_none is not None else self._make_from_row(x)
         posterior: Any = model._posterior
-        return float(posterior.predictive(model._columns(model._path.values(x))).mean()[0])
+        columns, offsets = model._columns(model._path.values(x)), model._eta_offsets(offset, 1)
+        return float(posterior.predictive(columns, offsets).mean()[0])
 
     # ---- inner -----------------------------------------------------------------------------------
 

@@ -339,6 +339,8 @@ class GroupedReader(GroupedModel):
 
         Raises
         ------
+        ValueError
+            If there are no groups.
         KeyError
             If no row of a group has come.
         ImportError
@@ -355,6 +357,10 @@ class GroupedReader(GroupedModel):
         keys = self.groups_ if groups is None else groups
         keys = [keys] if isinstance(keys, str) else keys
         keys = [key if np.ndim(key) == 0 else tuple(key) for key in keys]
+        if not keys:
+            raise ValueError(
+                "summary of no groups: name at least one of groups_ in groups, or learn rows first"
+            )
         likelihood = self._likelihood()
         ratio = "" if likelihood is None else likelihood.ratio
         models = (make_single_model(self, self._find_slot(key)) for key in keys)

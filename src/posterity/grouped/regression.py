@@ -85,7 +85,8 @@ class GroupedRegression(GroupedReader):
     n_observations_ : float
         Sum of the weights of all rows learned.
     log_evidence_ : float
-        log p(y | X), the coefficients of all groups and the shared mean integrated.
+        log p(y | X), the coefficients of all groups and the shared mean integrated; a flat prior
+        has density 1 in the units of the coefficients.
     n_features_in_, feature_names_in_
         As in scikit-learn, without the key columns.
 

@@ -49,7 +49,7 @@ cdef extern from "posterity_groups.h" nogil:
     int pk_count_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t groups, Py_ssize_t *counts)
     void pk_place_rows(const int *numbers, Py_ssize_t first, Py_ssize_t last, Py_ssize_t *next, int *order)
     int pk_learn_groups(double *data, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_group_sums *tallies)
-    Py_ssize_t pk_predict_then_learn_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_group_sums *tallies, const pk_predictions_out *outputs)
+    void pk_predict_then_learn_groups(double *data, const double *priors, Py_ssize_t n_priors, double *buffer, const pk_grouped *grouped, Py_ssize_t first, Py_ssize_t last, pk_shape shape, pk_group_sums *tallies, const pk_predictions_out *outputs)
     void pk_stack_groups(const double *data, const Py_ssize_t *slot, double *posterior, const double *priors, Py_ssize_t n_priors, double *work, Py_ssize_t first, Py_ssize_t last, pk_shape shape)
     void pk_merge_groups(double *data, const double *other, const Py_ssize_t *slot, double *work, Py_ssize_t groups, pk_shape shape)
     void pk_predict_groups(const double *posterior, const double *newcomer, double *work, const pk_rows *rows, const Py_ssize_t *place, Py_ssize_t first, Py_ssize_t last, pk_shape shape, double *mean, double *leverage)
@@ -354,7 +354,7 @@ def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] prior
     cdef double[::1] buffer = _aligned(PK_GATHERING_SIZE(shape))
     cdef double[:, :] predictions = outputs
     cdef pk_predictions_out pointers
-    cdef Py_ssize_t first = share[0], last = share[1], failed = 0
+    cdef Py_ssize_t first = share[0], last = share[1]
     if priors.shape[0] == 0:
         raise ValueError("there must be a prior")
     _is_triangle(shape, priors[0])
@@ -364,10 +364,8 @@ def predict_then_learn_groups(double[:, ::1] bank, const double[:, :, ::1] prior
         pointers.error, pointers.leverage = &predictions[0, 0], &predictions[1, 0]
         pointers.residual_gain, pointers.count_gain = &predictions[2, 0], &predictions[3, 0]
         with nogil:
-            failed = pk_predict_then_learn_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
-                                    shape, &counts, &pointers)
-    if failed:
-        raise ArithmeticError("a triangle holds less than its prior")
+            pk_predict_then_learn_groups(&bank[0, 0], &priors[0, 0, 0], priors.shape[0], &buffer[0], &grouped, first, last,
+                                         shape, &counts, &pointers)
 
 
 def stack_groups(const double[:, ::1] bank, const Py_ssize_t[::1] slots, const double[:, :, ::1] priors, share,

@@ -107,6 +107,7 @@ cdef class RowPath:
     # Another factor that learns the same rows, and a clock (rows, due): a row that makes it due is left alone.
     cdef RowPath companion
     cdef Scales scales
+    cdef object known, stream
     cdef long long[::1] clock
     cdef bint closed
     # Features that were constant so far, and their values, when the clock counted so many rows.
@@ -188,15 +189,15 @@ cdef class RowPath:
         self.counts[1] += weight
         return True
 
-    def go_together(self, RowPath companion, long long[::1] clock not None, waiting, known=None):
+    def go_together(self, RowPath companion, long long[::1] clock not None, waiting, known=None, stream=None):
         """Let the factor of ``companion``, of the same shape, learn every row as well, if there is one.
 
         ``clock`` (2,) counts the rows that weigh something. The one that makes it reach its second number
         is not learned. ``waiting()`` returns the places and values of the features that were constant
         so far: a row in which one of them changes is not learned either. What learns sites keeps up the
-        ``scales`` of ``known``, if it has any.
+        ``scales`` of ``known``, if it has any; from the first row on its ``stream`` is this one.
         """
-        self.scales = None if known is None else Scales(known)
+        self.known, self.stream, self.scales = known, stream, None if known is None else Scales(known)
         self.companion, self.clock, self.waiting = companion, clock, waiting
         self.rows = -1
 
@@ -226,10 +227,13 @@ cdef class RowPath:
                 return True
         return False
 
-    cdef void _count(self, double weight) noexcept:
+    cdef int _count(self, double weight) except -1:
         if self.waiting is not None:
             self.clock[0] += weight > 0.0
             self.rows = self.clock[0]
+        if self.known is not None:
+            self.known.stream = self.stream
+        return 0
 
     def values(self, x):
         """The features of ``x`` as an array (1, m), checked."""

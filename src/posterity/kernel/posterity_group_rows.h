@@ -375,11 +375,10 @@ PK_INLINE void pk_write_group_rows(const pk_grouped *grouped, const pk_gathering
     double root = T[shape.p * shape.ld + shape.p];
     for (ptrdiff_t r = 0; r < count; r++) {
         ptrdiff_t i = grouped->order[first + r];
-        /* A row is predicted after the fading before it. */
-        double after = r + 1 < count ? g->residual[r + 1] / pk_discount(rows, r + 1) : root * root;
+        double after = r + 1 < count ? g->residual[r + 1] : root * root;
         out->error[i] = g->error[r];
         out->leverage[i] = g->leverage[r];
-        out->residual_gain[i] = after - g->residual[r] / pk_discount(rows, r);
+        out->residual_gain[i] = after - g->residual[r];
     }
 }
 
@@ -402,16 +401,14 @@ PK_INLINE void pk_learn_few(double *T, double *buffer, const pk_rows *rows, pk_s
 }
 
 /* The same, and in a posterior triangle as well, on the group's prior, which tells of each row before it. priors
- * (n_priors, q, ld): that of slot s is s, or the last one. Returns 0, or the 1-based group whose posterior held less
- * than its prior. */
-static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
+ * (n_priors, q, ld): that of slot s is s, or the last one. */
+static void pk_predict_then_learn_groups(double *data, const double *priors, ptrdiff_t n_priors, double *buffer,
                                 const pk_grouped *grouped, ptrdiff_t from, ptrdiff_t to, pk_shape shape,
                                 pk_group_sums *tallies, const pk_predictions_out *out)
 {
     pk_gathering g = pk_new_gathering(buffer, shape);
     pk_before before = {g.error, g.leverage, g.residual};
     ptrdiff_t end = grouped->offset[to], asked = 0;
-    int failed = 0;
     for (ptrdiff_t group = from; group < to; group++) {
         ptrdiff_t slot = grouped->slot[group], begin = grouped->offset[group], stop = grouped->offset[group + 1];
         double *T = g.T, *P = g.P;
@@ -423,16 +420,21 @@ static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors
         pk_unpack_group(T, data, tallies, slot, shape);
         memcpy(g.spare, T, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
         pk_stack(P, g.spare, prior, shape);
-        for (ptrdiff_t first = begin; first < stop; first += PK_GATHERED) {
-            ptrdiff_t count = stop - first < PK_GATHERED ? stop - first : PK_GATHERED;
+        ptrdiff_t most = grouped->discount < 1.0 ? 1 : PK_GATHERED;
+        for (ptrdiff_t first = begin; first < stop; first += most) {
+            ptrdiff_t count = stop - first < most ? stop - first : most;
             pk_rows rows = pk_gather(grouped, &g, first, count);
             pk_prefetch_group_rows(grouped, first, count, end, out);
             if (grouped->discount < 1.0) {
-                rows = pk_fading(grouped, &g, rows, tallies->count[slot] == 0.0);
-                failed |= pk_learn_stabilized(P, g.panel, g.flight, &rows, shape, prior, &before);
+                /* The posterior of the row is that of its group's data, which have faded, and of the prior, which has not. */
+                double known = P[shape.p * shape.ld + shape.p];
+                pk_fade_one(T, g.held, g.panel, *pk_fading(grouped, &g, rows, tallies->count[slot] == 0.0).discounts, NULL, shape);
+                memcpy(g.spare, T, (size_t)PK_TRIANGLE_SIZE(shape) * sizeof(double));
+                pk_stack(P, g.spare, prior, shape);
+                pk_learn_row_by_rotations(P, g.flight, &rows, 0, shape, &before);
+                g.residual[0] = known * known;
                 pk_write_group_rows(grouped, &g, &rows, P, first, shape, out);
-                rows.held = g.held;
-                pk_learn_rows(T, g.flight, &rows, shape, &before);
+                pk_learn_row_by_rotations(T, g.flight, &rows, 0, shape, &before);
             } else {
                 pk_learn_few(P, g.flight, &rows, shape, &before);
                 pk_write_group_rows(grouped, &g, &rows, P, first, shape, out);
@@ -444,10 +446,7 @@ static ptrdiff_t pk_predict_then_learn_groups(double *data, const double *priors
             pk_add_to_group_sums(grouped, tallies, slot, first, count, out->count_gain);
         }
         pk_pack(data + slot * PK_PACKED_SIZE(shape), T, shape);
-        if (failed)
-            return group + 1;
     }
-    return 0;
 }
 
 #endif

@@ -141,7 +141,7 @@ def average_sites(
 def _learn(inner: LinearPosterior, rows: SiteRows, now: Averages) -> LinearPosterior:
     """A copy of ``inner`` that has learned the sites."""
     trial = inner.copy()
-    trial.append(rows.X, _compute_targets(now.sites, rows), now.sites[0], rows.elapsed)
+    trial.append_sites(rows.X, _compute_targets(now.sites, rows), now.sites[0], rows)
     return trial
 
 

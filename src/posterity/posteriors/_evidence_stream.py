@@ -240,7 +240,7 @@ class EvidenceStream(LinearPosterior):
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path of the data's factor and of the stream's nodes."""
         if self.prior_is_frozen and self.memory.forgets:  # which only reads
-            return self.current().posteriors[0].factor.row_path(self.intercept, names)
+            return self.nodes_ahead().posteriors[0].factor.row_path(self.intercept, names)
         if self.prior_is_frozen:
             return self.open_path(RowPath, names)
         path = super().row_path(names)
@@ -270,9 +270,10 @@ class EvidenceStream(LinearPosterior):
         self, kind: Callable[..., RowPath], names: Sequence[str] | None, *how: Any
     ) -> RowPath:
         """A path by which the stream's only node learns rows, and the data with it."""
-        (node,) = self.current().posteriors
+        nodes = self.nodes_ahead()
+        (node,) = nodes.posteriors
         path, data = node.open_path(kind, names, *how), super().row_path(names)
-        path.go_together(data, self.state.clock, self.find_constant_features, self.state)
+        path.go_together(data, self.state.clock, self.find_constant_features, self.state, nodes)
         return path
 
     def as_member(self) -> FadingMember:

@@ -140,7 +140,7 @@ def fit_sites_together(
             return averaged
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
-    trial.append(rows.X, target, fitted.sites.precision, rows.elapsed)
+    trial.append_sites(rows.X, target, fitted.sites.precision, rows)
     if not fitted.settled and model.approximation != "either":
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(

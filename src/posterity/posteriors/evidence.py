@@ -26,7 +26,7 @@ from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes,
 from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
 from posterity.noise import Distribution, Noise
-from posterity.posteriors._evidence_stream import EvidenceState, EvidenceStream
+from posterity.posteriors._evidence_stream import NEVER, EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._turns import count_rows, find_last_turn, find_turns_around
@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 
 # A precision above this share of a pinning one counts as such: weights may have grown since.
 PINNED_SHARE = 0.02
+# As many rows as a sum of weights counts for at most.
+MOST_ROWS = 2.0**53
 # Number of triangles in memory at once under a learned prior: data, nodes, and intermediates.
 TRIANGLES = 14
 
@@ -150,6 +152,15 @@ class EvidencePosterior(EvidenceStream):
         if self.prior_is_frozen or (len(X) > 1 and not self.memory.forgets):
             self.settle()
 
+    def append_sites(self, X: Array, y: Array, precision: Array, rows: Any) -> None:
+        """Learn the Gaussian rows that stand for ``rows``: one of weight 2 counts twice."""
+        super().append_sites(X, y, precision, rows)
+        if not self.memory.forgets:
+            more = round(min(float(np.sum(rows.weights)), MOST_ROWS)) - count_rows(
+                precision, len(X)
+            )
+            self.state.clock += np.array([more, more if self.state.clock[1] < NEVER else 0])
+
     def append_in_order(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows of a stream, and keep them as they were at the last turn."""
         after, rows = self.copy(), Rows(X, y, weights, elapsed)
@@ -253,7 +264,7 @@ class EvidencePosterior(EvidenceStream):
     def keep(self, rows: Factor, n_gone: int) -> None:
         """Keep only this factor of the rows, without the prior, once rows were unlearned."""
         super().keep(rows, n_gone)
-        self.state.clock[0] -= n_gone
+        self.state.clock[0] = max(self.state.clock[0] - n_gone, 0) if rows.seen else 0
         self.settle()
 
     def merge(self, other: Self) -> None:

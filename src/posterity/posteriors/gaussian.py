@@ -106,6 +106,10 @@ class LinearPosterior:
         """The same, whose rows all are met under one prior; see :class:`EvidencePosterior`."""
         return self
 
+    def append_sites(self, X: Array, y: Array, precision: Array, rows: Any) -> None:
+        """Learn the Gaussian rows that stand for ``rows``, which came together."""
+        self.append(X, y, precision, rows.elapsed)
+
     def with_noise(self, noise: Noise) -> Self:
         """A copy with another noise."""
         return self.copy()._copy_with(noise=noise)

@@ -243,7 +243,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             rows,
             together=together,
         )
-        self.keep(left, len(rows))
+        self.keep(left, round(rows.total))
         statistics.seen = statistics.effective = rest
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0

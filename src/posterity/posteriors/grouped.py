@@ -392,17 +392,13 @@ class GroupedPosterior:
             self.sites = self.sites.learn_in_order(bank, rows, priors, out[:2]).with_rows(kept)
             out[0], out[2:] = rows.y - out[0], 0.0
             return
-        # The gains of rows leave out what fading itself adds to a posterior's residual.
-        fades = self._uses_all_groups and self.discount < 1.0
-        before = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else 0.0
         bank.predict_then_learn_rows(rows, priors, self.discount, out)
         if rows.weights is None and self.discount == 1.0:
             out[3] = 1.0  # which the bank leaves out
         if not self._uses_all_groups:
             out[2:] = 0.0  # until the next update the noise is that of some groups
-        after = _sum_residuals(bank.posteriors(priors, rows.slots)) if fades else out[2].sum()
         assert self.noise_residual is not None
-        self.noise_residual += float(after - before)
+        self.noise_residual += float(out[2].sum())
         self.noise_count += float(out[3].sum())
 
     def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:

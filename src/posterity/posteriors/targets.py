@@ -33,7 +33,7 @@ from posterity.factor import Factor, NotInFactorError
 from posterity.factor.usable import LARGEST, check_usable
 from posterity.kernel import RowPath, TargetsPath
 from posterity.noise import Distribution
-from posterity.posteriors._nodes import concatenate_rows
+from posterity.posteriors._nodes import Nodes, concatenate_rows
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._target_chain import ChainReading, Pattern
@@ -50,13 +50,15 @@ class TargetsPosterior:
 
     ``wide`` learns the rows that bring all targets, and is of the kind that one target would have.
     ``patterns`` are triangles of the other rows, by the targets that they bring; a row without any
-    target is no row. ``newest_reading`` is a cache: the weight of rows at which it was made, and
-    what is read.
+    target is no row. ``streams`` are the nodes of each target where old rows are forgotten and
+    priors learned, once they have learned a row: they can't be made from the data any more.
+    ``newest_reading`` is a cache: the weight of rows at which it was made, and what is read.
     """
 
     wide: LinearPosterior
     names: tuple[str, ...] | None = None
     patterns: dict[Pattern, Factor] = field(default_factory=dict)
+    streams: list[Nodes] = field(default_factory=list)
     newest_reading: tuple[float, JointReading | ChainReading] | None = field(
         default=None, repr=False, compare=False
     )
@@ -67,7 +69,8 @@ class TargetsPosterior:
     def copy(self) -> Self:
         """An independent copy."""
         patterns = {pattern: factor.copy() for pattern, factor in self.patterns.items()}
-        return type(self)(self.wide.copy(), self.names, patterns)
+        streams = [nodes.copy() for nodes in self.streams]
+        return type(self)(self.wide.copy(), self.names, patterns, streams)
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -98,9 +101,11 @@ class TargetsPosterior:
     fit = append
 
     def _append_whole(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        together = self.wide.learns_prior and not self.wide.memory.forgets
-        learn = self.wide.append if together else self.wide.absorb
-        learn(X, y, weights, elapsed)
+        if self.wide.learns_prior and self.wide.memory.forgets and not self.patterns:
+            self._stream(X, y, weights, elapsed)
+            return
+        self.streams = []
+        (self.wide.append if self.wide.learns_prior else self.wide.absorb)(X, y, weights, elapsed)
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let all triangles fade before each row, and the row's own pattern learn it."""
@@ -185,23 +190,33 @@ class TargetsPosterior:
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
-        """Yield predictions of each target for rows before they are learned, in stretches."""
-        first, predictions = 0, list[Distribution]()
+        """Predict each target of rows before they are learned, in stretches, as if it came alone."""
+        first, predictions, forgets = 0, list[Distribution](), self.wide.memory.forgets
         while first < len(X) or not predictions:
             part = slice(first, self.wide.find_stretch_end(first, len(X), weights))
             some = None if weights is None else weights[part]
-            each = [
+            each = self._separate_streams()
+            told = [
                 one.predict_then_learn(
-                    X[part], np.ascontiguousarray(y[part, j : j + 1]), some, elapsed[part]
+                    X[part], np.ascontiguousarray(y[part, [j]]), some, elapsed[part]
                 )
-                for j, one in enumerate(JointReading(self.wide).separate(stream=True))
+                for j, one in enumerate(each)
             ]
-            predictions.append(stack_targets(each))
+            predictions.append(stack_targets(told))
             self.newest_reading = None
-            learn = self.wide.absorb if self.wide.memory.forgets else self.wide.append_in_order
+            learn = self.wide.absorb if forgets else self.wide.append_in_order
             learn(X[part], y[part], some, elapsed[part])
+            streams = [one.state.stream for one in each] if forgets else []
+            self.streams = [] if None in streams else streams
             first = part.stop
         return concatenate_rows(predictions)
+
+    def _separate_streams(self) -> list[Any]:
+        """Posteriors of each target, which predict the next row."""
+        each: list[Any] = JointReading(self.wide).separate(stream=True)
+        for one, nodes in zip(each, self.streams, strict=False):
+            one.state.stream = nodes
+        return each
 
     def _predict_row_by_row(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array
@@ -246,7 +261,7 @@ class TargetsPosterior:
 
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned from the same prior."""
-        self.newest_reading = None
+        self.newest_reading, self.streams = None, []
         self.wide.merge(other.wide)
         for pattern, factor in other.patterns.items():
             self._open_pattern(pattern).merge(factor)
@@ -309,7 +324,7 @@ class TargetsPosterior:
         """The same as :meth:`predict_then_learn` would give them."""
         if self.patterns or not self.wide.learns_prior:
             return self.predict_mean(X)
-        each = JointReading(self.wide).separate(stream=True)
+        each = self._separate_streams()
         return np.column_stack([one.predict_mean_ahead(X) for one in each])
 
     def coefficients(self) -> Array:

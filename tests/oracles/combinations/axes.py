@@ -91,9 +91,7 @@ MODELS = [
         "numbers",
         within=Within(0.01, 1e-3, 1e-3, 1e-3),
     ),
-    Model(
-        "linear, several targets", BayesianLinearRegression, "two", within=Within(one=0.2, told=0.1)
-    ),
+    Model("linear, several targets", BayesianLinearRegression, "two", within=GAUSSIAN),
     Model(
         "robust, Student-t", BayesianRobustRegression, "numbers", within=Within(0.3, 0.1, 0.1, 0.01)
     ),
@@ -154,7 +152,7 @@ MODELS = [
         "numbers",
         within=Within(0.7, 0.6, 0.4),
     ),
-    Model("groups", GroupedRegression, "numbers", "bank", within=Within(0.6, told=0.1)),
+    Model("groups", GroupedRegression, "numbers", "bank", within=Within(0.6)),
     Model(
         "groups, counts",
         partial(GroupedRegression, likelihood="poisson"),
