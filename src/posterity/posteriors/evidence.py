@@ -190,7 +190,7 @@ class EvidencePosterior(EvidenceStream):
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
             if nodes is None and choice.is_plain:
-                predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
+                predictions.append(predict_nodes(choice, self.mean, self._rows_once, *rows[:3]))
             else:
                 nodes = nodes or self.make_nodes(choice)
                 added = self.unseen(nodes, X[part])
