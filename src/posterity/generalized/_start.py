@@ -177,8 +177,8 @@ def _leave_noise_open(rows: Rows, fresh: LinearPosterior) -> bool:
 
 
 def _learn_as_they_are(fresh: LinearPosterior, kept: StoredRows, rows: Rows) -> ModeFit:
-    """Return the fit of rows that say nothing of the noise."""
-    inner = fresh.with_noise(make_noise(math.inf))
+    """Return the fit of rows that say nothing of the noise: a prior is learned in their units."""
+    inner = fresh.with_noise(make_noise(rows.estimate_size(rows.y - rows.median(rows.y))))
     inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
     return ModeFit(inner, rows, None, 0.0)
 
@@ -211,7 +211,8 @@ def _begin(
     prior = fresh.prior
     if fresh.learns_prior:
         # As much information as one row has.
-        squares = rows.weights @ np.square(rows.X) / rows.total
+        centre = rows.weights @ rows.X / rows.total if fresh.intercept else 0.0
+        squares = rows.weights @ np.square(rows.X - centre) / rows.total
         prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, SearchStart(known_scale or size, None)
 
