@@ -117,7 +117,7 @@ def most_probable(
         return _learn_as_they_are(fresh, kept, rows)
     nodes: NormalNodes | None = None
     precision: Array | None = None
-    if known_scale is None and fresh.learns_prior and are_few(rows, fresh.n_coefficients):
+    if known_scale is None and fresh.learns_prior and are_few(rows):
         nodes = integrate(fresh, rows)
         known_scale = noise.scale_of_normal * nodes.scale
     prior, last = _begin(fresh, rows, known_scale)
@@ -170,9 +170,9 @@ def _leave_noise_open(rows: Rows, fresh: LinearPosterior) -> bool:
 
     A row that comes again, or weighs more, tells no more of the noise than it did.
     """
-    told = rows.count_distinct(most=fresh.n_coefficients + LEAST_ROWS)
+    told = rows.count_distinct(most=rows.n_told + LEAST_ROWS)
     few = told < rows.n_flat + LEAST_ROWS
-    free = fresh.n_coefficients if fresh.learns_prior and few else rows.n_flat
+    free = rows.n_told if fresh.learns_prior and few else rows.n_flat
     return min(told, rows.total) <= free
 
 

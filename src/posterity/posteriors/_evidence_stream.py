@@ -226,7 +226,8 @@ class EvidenceStream(LinearPosterior):
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""
-        return find_turns_around(rows, self.n_coefficients, forgets=self.memory.forgets)[1]
+        p = self.n_coefficients - len(self.find_constant_features()[0])
+        return find_turns_around(rows, p, forgets=self.memory.forgets)[1]
 
     def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
