@@ -56,7 +56,7 @@ def maximize_posterior(
     Parameters
     ----------
     X : (n, d) array
-        Rows, of which 600 at most are looked at.
+        Rows, of which 600 at most are looked at, and each once, however often it came.
     y : (n,) or (n, q) array
         Targets, which share everything; rows without one count for nothing.
     kernel : str
@@ -74,6 +74,9 @@ def maximize_posterior(
     """
     targets = _targets(y, len(X))
     known = np.flatnonzero(np.isfinite(targets).all(axis=1))
+    # A row that comes again would say that there is no noise.
+    different = np.unique(np.hstack([X, targets])[known], axis=0, return_index=True)[1]
+    known = known[np.sort(different)]
     if len(known) > MOST_ROWS:
         known = np.random.default_rng(seed).permutation(known)[:MOST_ROWS]
     unit = X.std(axis=0)

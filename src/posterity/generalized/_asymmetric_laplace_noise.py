@@ -236,7 +236,7 @@ def _compute_offset(rows: Rows, prior: Factor, weight: Array, w: Array) -> Array
 
     The rows' information K and the prior's, Lambda: K delta = Lambda w - Lambda m0.
     """
-    pull = prior.root.T @ (prior.root @ w - prior.moments[:, 0])
+    pull = np.where(rows.told, prior.root.T @ (prior.root @ w - prior.moments[:, 0]), 0.0)
     if not pull.any():
         return np.zeros_like(w)
     alone = Factor(len(w))

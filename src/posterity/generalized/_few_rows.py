@@ -69,10 +69,10 @@ class NormalNodes:
         return means, noise[:, None] * np.array([leverage for _, leverage in each])
 
 
-def are_few(rows: Rows, n_coefficients: int) -> bool:
+def are_few(rows: Rows) -> bool:
     """Return True for few rows a coefficient, but enough to say how large the noise may be."""
     beyond = rows.total - rows.n_flat
-    return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * n_coefficients
+    return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * rows.n_told
 
 
 def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:

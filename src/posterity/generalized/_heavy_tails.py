@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.evidence.columns import mean_squares
 from posterity.factor.usable import check_rows
 from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
@@ -146,7 +147,7 @@ class HeavyTailedPosterior(LinearPosterior):
         state.set_mode(found)
         state.log_predictive, state.seen = found.log_evidence, float(np.sum(g))
         state.clock = int(np.count_nonzero(g))
-        state.kept = rows if state.clock < self._n_start else None
+        state.kept = rows if state.clock < ahead._n_start else None
         ahead._set_due()
         self.copy_from(ahead)
 
@@ -372,8 +373,15 @@ class HeavyTailedPosterior(LinearPosterior):
         return math.inf if spread is None else spread.df
 
     @property
+    def _n_told(self) -> int:
+        """Number of coefficients, less those of features that have not varied in any rows yet."""
+        rows = self.state.inner.factor
+        pinned = mean_squares(rows, intercept=self.intercept).pinned & (rows.count > 0.0)
+        return self.n_coefficients - int(np.count_nonzero(pinned))
+
+    @property
     def _n_start(self) -> int:
-        return max(START_ROWS, ROWS_A_COEFFICIENT * self.n_coefficients)
+        return max(START_ROWS, ROWS_A_COEFFICIENT * self._n_told)
 
     def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
         """Return the end of the stretch of rows that starts at ``first``."""
@@ -456,7 +464,7 @@ class HeavyTailedPosterior(LinearPosterior):
             # What flat directions take says nothing: half as many more of the rows beyond, a fourth
             # where they are few for each coefficient, and less where noise and line can hardly be
             # distinguished: there rows that are learned in order are believed too much.
-            beyond, p = max(n - self.fresh.n_flat, 0), self.n_coefficients
+            beyond, p = max(n - self.fresh.n_flat, 0), self._n_told
             share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
             wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
             due = self.fresh.n_flat + beyond + wait

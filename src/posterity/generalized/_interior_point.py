@@ -54,7 +54,9 @@ def minimize_check_loss(
     rows: Rows, prior: Factor, quantile: float, precise: float = GAP_TOLERANCE
 ) -> Array:
     """(p,) coefficients of the least check loss plus half the prior's squares."""
-    w = solution(rows.stack_on_prior(prior, rows.y, np.ones(len(rows.y))))
+    # As losses are in units of the target, squares count in its spread.
+    spread = max(float(np.mean(np.abs(rows.y - rows.median(rows.y)))), rows.floor)
+    w = solution(rows.stack_on_prior(prior, rows.y, np.full(len(rows.y), 1.0 / spread)))
     error = rows.y - rows.compute_fitted(w)
     g = rows.weights
     size = float(g @ np.abs(error)) / rows.total

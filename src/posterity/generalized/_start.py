@@ -117,7 +117,7 @@ def most_probable(
         return _learn_as_they_are(fresh, kept, rows)
     nodes: NormalNodes | None = None
     precision: Array | None = None
-    if known_scale is None and fresh.learns_prior and are_few(rows, fresh.n_coefficients):
+    if known_scale is None and fresh.learns_prior and are_few(rows):
         nodes = integrate(fresh, rows)
         known_scale = noise.scale_of_normal * nodes.scale
     prior, last = _begin(fresh, rows, known_scale)
@@ -170,15 +170,15 @@ def _leave_noise_open(rows: Rows, fresh: LinearPosterior) -> bool:
 
     A row that comes again, or weighs more, tells no more of the noise than it did.
     """
-    told = rows.count_distinct(most=fresh.n_coefficients + LEAST_ROWS)
+    told = rows.count_distinct(most=rows.n_told + LEAST_ROWS)
     few = told < rows.n_flat + LEAST_ROWS
-    free = fresh.n_coefficients if fresh.learns_prior and few else rows.n_flat
+    free = rows.n_told if fresh.learns_prior and few else rows.n_flat
     return min(told, rows.total) <= free
 
 
 def _learn_as_they_are(fresh: LinearPosterior, kept: StoredRows, rows: Rows) -> ModeFit:
-    """Return the fit of rows that say nothing of the noise."""
-    inner = fresh.with_noise(make_noise(math.inf))
+    """Return the fit of rows that say nothing of the noise: a prior is learned in their units."""
+    inner = fresh.with_noise(make_noise(rows.estimate_size(rows.y - rows.median(rows.y))))
     inner.append(kept.X, kept.y[:, None], kept.weights, kept.elapsed)
     return ModeFit(inner, rows, None, 0.0)
 
@@ -212,7 +212,8 @@ def _begin(
     prior = fresh.prior
     if fresh.learns_prior:
         # As much information as one row has.
-        squares = rows.weights @ np.square(rows.X) / rows.total
+        centre = rows.weights @ rows.X / rows.total if fresh.intercept else 0.0
+        squares = rows.weights @ np.square(rows.X - centre) / rows.total
         prior = _make_prior(fresh, np.where(squares > 0.0, squares, 1.0))
     return prior, SearchStart(known_scale or size, None)
 

@@ -41,6 +41,17 @@ class Rows:
         """Sum of the weights."""
         return float(np.sum(self.weights))
 
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """(p,) coefficients of which the rows may tell: of columns that vary, and of the 1."""
+        varied = (self.X != (self.X[:1] if self.intercept else 0.0)).any(axis=0)
+        return np.append(True, varied) if self.intercept else varied
+
+    @property
+    def n_told(self) -> int:
+        """Their number."""
+        return int(np.count_nonzero(self.told))
+
     def count_distinct(self, most: int) -> int:
         """Count the rows that differ from all before them, up to about ``most``."""
         found: set[bytes] = set()

@@ -24,6 +24,7 @@ from posterity.factor.rows import SiteRows
 from posterity.kernel import FadingMember, LearnedPrior, NodesPath, RowPath
 from posterity.posteriors._faded_rows import restore_weight
 from posterity.posteriors._nodes import Nodes
+from posterity.posteriors._repeated_rows import count_once
 from posterity.posteriors._turns import (
     ConstantFeatures,
     count_rows,
@@ -119,8 +120,14 @@ class EvidenceStream(LinearPosterior):
         rows = turn or self._unfaded
         if isinstance(strategy, Integrated) and self.noise.parameters[0]:  # as that of sites is
             strategy = strategy.for_sites(rows.count, float(self.state.clock[0]), len(self.mean))
+        once = count_once(rows, self.noise, self.n_flat)
         with limit_blas_threads(len(self.mean)):
-            return strategy.choose(rows, self.noise, **self._given)
+            choice = strategy.choose(once, self.noise, **self._given)
+        if once is rows:
+            return choice
+        # What all rows say, so that bases that need not meet them can be compared.
+        times = (rows.count - self.n_flat) / max(once.count - self.n_flat, 1.0)
+        return replace(choice, log_evidence=times * choice.log_evidence)
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -137,6 +144,13 @@ class EvidenceStream(LinearPosterior):
         if scales is None or not (self.memory.forgets and self.memory.only_discounts):
             return self.factor
         return restore_weight(self.factor, scales.count)
+
+    @property
+    def _rows_once(self) -> LinearPosterior:
+        """The posterior of the data, with rows that came again counted as in :meth:`_choose`."""
+        rows = self.of_rows
+        once = count_once(self.factor, self.noise, self.n_flat)
+        return rows if once is self.factor else rows.copy_with_factor(once)
 
     def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
@@ -168,7 +182,7 @@ class EvidenceStream(LinearPosterior):
 
     def make_nodes(self, choice: Choice) -> Nodes:
         """The chosen priors, each with all data."""
-        return Nodes.of(choice, self.mean, self.of_rows)
+        return Nodes.of(choice, self.mean, self._rows_once)
 
     def current(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""
@@ -212,7 +226,8 @@ class EvidenceStream(LinearPosterior):
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""
-        return find_turns_around(rows, self.n_coefficients, forgets=self.memory.forgets)[1]
+        p = self.n_coefficients - len(self.find_constant_features()[0])
+        return find_turns_around(rows, p, forgets=self.memory.forgets)[1]
 
     def use_prior_precision(self, precision: Array) -> None:
         """Let one node of this prior precision (m,), relative to the noise, learn and be read."""

@@ -1,7 +1,7 @@
 """The schedule by which the prior of a stream of groups is learned anew: at numbers of rows.
 
-The schedule is the same for all models of so many coefficients, whoever learned the rows and how. A
-row in a new direction causes an update of its own.
+The schedule is the same for all rows of so many directions, whoever learned them and how. A row in
+a new direction causes an update of its own.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def _relative_change(prior: Factor, last: Factor, of_sites: Factor, flat: int) -
 
     That is of features about their means, where ``flat`` is 1, for an intercept's column.
     """
-    now, before = (np.square(each.root).sum(axis=0) for each in (prior, last))
+    now, before = (np.square(each.root[flat:]).sum(axis=0) for each in (prior, last))
     whole = now + np.square(of_sites.root[flat:]).sum(axis=0)
     moved, felt = np.abs(now - before), np.maximum(before, NEGLIGIBLE_SHARE * whole)
     return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

@@ -98,7 +98,8 @@ class StartRows:
     @property
     def n_enough(self) -> int:
         """The smallest number of rows that are kept."""
-        return max(ROWS, ROWS_A_COEFFICIENT * (self.X.shape[1] + 1))
+        varied = np.count_nonzero(self.X.min(axis=0) < self.X.max(axis=0)) if len(self) else 0
+        return max(ROWS, ROWS_A_COEFFICIENT * (int(varied) + 1))
 
     @property
     def rows(self) -> SiteRows:

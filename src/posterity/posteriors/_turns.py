@@ -1,8 +1,9 @@
 """The schedule by which a stream's prior is chosen anew: at certain numbers of rows.
 
-The schedule is the same for every model of so many coefficients: a turn after the first row, then
-each time a third more rows have come, from 8 rows a coefficient on each time a half more. A feature
-that was constant until now, and varies, brings a turn of its own right after its row.
+The schedule is the same for every model of so many coefficients, of features that have varied: a
+turn after the first row, then each time a third more rows have come, from 8 rows a coefficient on
+each time a half more. A feature that was constant until now, and varies, brings a turn of its own
+right after its row.
 """
 
 from __future__ import annotations
@@ -73,8 +74,13 @@ def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
         return np.abs(X - constants) > RELATIVE_TOLERANCE * np.abs(constants)
 
 
-def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFeatures) -> int:
-    """Rows until the last of the features that waited varies for the first time; 0: none does."""
+def find_last_first_variation(
+    X: Array, weights: Array | None, still: ConstantFeatures
+) -> tuple[int, int]:
+    """Rows until the last of the features that waited varies for the first time; 0: none does.
+
+    And how many of the features still wait after all rows.
+    """
     features, constants = still
     first, size, found = 0, FIRST_CHUNK, 0
     while first < len(X) and len(features):
@@ -87,7 +93,7 @@ def find_last_first_variation(X: Array, weights: Array | None, still: ConstantFe
             found = max(found, first + int(np.argmax(moves, axis=0)[began].max()) + 1)
             features, constants = features[~began], constants[~began]
         first, size = first + size, 2 * size
-    return found
+    return found, len(features)
 
 
 def count_rows(weights: Array | None, n: int) -> int:
@@ -107,19 +113,21 @@ def find_last_turn(
     X: Array,
     weights: Array | None,
     clock: NDArray[np.int64],
-    last: int,
+    p: int,
     still: ConstantFeatures | None,
 ) -> int:
     """Rows of a batch until the schedule has its last turn in it; 0: none.
 
-    ``clock[0]`` rows were there before, ``last`` is the last number of the schedule by the end.
-    Without ``still`` nothing was learned yet, and the first row tells what is constant.
+    ``clock[0]`` rows were there before, ``p`` is how many coefficients there are. Without ``still``
+    nothing was learned yet, and the first row tells what is constant.
     """
-    before = int(clock[0])
-    scheduled = count_rows_until(len(X), weights, last - before) if last > before else 0
+    before, counted = int(clock[0]), count_rows(weights, len(X))
+    if not counted:
+        return 0
     if still is None:
-        counted = np.ones(len(X), bool) if weights is None else weights > 0.0
-        if not counted.any():
-            return scheduled
-        still = np.arange(X.shape[1]), X[int(np.argmax(counted))]
-    return max(scheduled, find_last_first_variation(X, weights, still))
+        first = 0 if weights is None else int(np.argmax(weights > 0.0))
+        still = np.arange(X.shape[1]), X[first]
+    varied, waiting = find_last_first_variation(X, weights, still)
+    last, _ = find_turns_around(before + counted, p - waiting, forgets=False)
+    scheduled = count_rows_until(len(X), weights, last - before) if last > before else 0
+    return max(scheduled, varied)

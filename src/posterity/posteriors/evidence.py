@@ -29,7 +29,7 @@ from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_stream import NEVER, EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
 from posterity.posteriors._reads import read_along
-from posterity.posteriors._turns import count_rows, find_last_turn, find_turns_around
+from posterity.posteriors._turns import count_rows, find_last_turn
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KEEP, Memory
 from posterity.priors import GaussianPrior
@@ -165,10 +165,8 @@ class EvidencePosterior(EvidenceStream):
         """Let the data learn rows of a stream, and keep them as they were at the last turn."""
         after, rows = self.copy(), Rows(X, y, weights, elapsed)
         clock = after.state.clock
-        counted = int(clock[0]) + count_rows(weights, len(X))
-        last, _ = find_turns_around(counted, self.n_coefficients, forgets=False)
         still = self.find_constant_features() if clock[0] or not self.intercept else None
-        first = find_last_turn(self._features(X), weights, clock, last, still)
+        first = find_last_turn(self._features(X), weights, clock, self.n_coefficients, still)
         if first:
             clock[1] = 0  # the schedule turns right after them
         for some in (rows[:first], rows[first:]):
@@ -201,7 +199,7 @@ class EvidencePosterior(EvidenceStream):
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
             if nodes is None and choice.is_plain:
-                predictions.append(predict_nodes(choice, self.mean, self, X[part], y[part], some))
+                predictions.append(predict_nodes(choice, self.mean, self._rows_once, *rows[:3]))
             else:
                 nodes = nodes or self.make_nodes(choice)
                 added = self.unseen(nodes, X[part])

@@ -137,10 +137,10 @@ class GroupedPosterior:
         """
         self._start_stream()
         n, total = len(rows), self.rows + len(rows)
-        last, due = find_updates_around(total, self.bank.n_coefficients)
         opening, self.row_space = find_last_new_direction(
             rows.X, self.row_space, intercept=self.intercept
         )
+        last, due = find_updates_around(total, self._n_directions)
         cut = max(last - self.rows, opening, 0)
         if cut:
             self._append(rows.part(0, cut), settles=True)
@@ -206,7 +206,7 @@ class GroupedPosterior:
                 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
             )
             if opens or self.rows >= self.next_update:
-                self.next_update = find_updates_around(self.rows, self.bank.n_coefficients)[1]
+                self.next_update = find_updates_around(self.rows, self._n_directions)[1]
                 self._settle_kept_rows()
                 self._update_stream_prior()
             first = stop
@@ -448,7 +448,12 @@ class GroupedPosterior:
             if self.row_space is not None and self.bank.size > MOST_GROUPS:
                 self.row_space = compute_row_space(self.bank.rows())
             self.n_zero_weight = 0
-            self.next_update = find_updates_around(self.rows, self.bank.n_coefficients)[1]
+            self.next_update = find_updates_around(self.rows, self._n_directions)[1]
+
+    @property
+    def _n_directions(self) -> int:
+        """Number of directions of all rows."""
+        return self.bank.n_coefficients if self.row_space is None else self.row_space.rank
 
     def _update_stream_prior(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""

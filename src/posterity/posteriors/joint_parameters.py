@@ -253,8 +253,10 @@ def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
 def _solve(inner: LinearPosterior, cross: Array) -> Array:
     """The covariance of u, given t, times ``cross`` (p, d)."""
     root = inner.central().factor.root
-    half = np.linalg.lstsq(root.T, cross, rcond=None)[0]
-    return np.asarray(np.linalg.lstsq(root, half, rcond=None)[0])
+    sizes = np.sqrt(np.square(root).sum(axis=0))  # a column that is held has a huge one
+    sizes = np.where(sizes > 0.0, sizes, 1.0)[:, None]
+    half = np.linalg.lstsq((root / sizes.T).T, cross / sizes, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(root / sizes.T, half, rcond=None)[0] / sizes)
 
 
 def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
