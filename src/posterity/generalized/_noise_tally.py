@@ -34,8 +34,12 @@ class NoiseSums:
     """Sums over the rows, weighted: spread, count, those of the core's variance, and beyond it."""
 
     # The names of those that add up.
-    sums: ClassVar[tuple[str, ...]] = tuple(
-        ["spread", "count", "core_square", "core_weight", "beyond_core"]
+    sums: ClassVar[tuple[str, ...]] = (
+        "spread",
+        "count",
+        "core_square",
+        "core_weight",
+        "beyond_core",
     )
 
     noise: WorkingNoise
