@@ -207,12 +207,12 @@ class HeavyTails(Approximated):
         if model.likelihood == "laplace":
             noise = rng.laplace(size=mean.shape)
         else:
-            noise = rng.standard_t(model.df, size=mean.shape)
+            noise = rng.standard_t(model.df_, size=mean.shape)
         return mean + model.noise_scale_ * noise
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
         posterior = self.model._posterior
-        likelihood = posterior.likelihood.with_scale(posterior.scale)
+        likelihood = posterior.in_force.with_scale(posterior.scale)
         return np.asarray(likelihood.log_density(rows.targets, draws.coefficients @ rows.columns.T))
 
 

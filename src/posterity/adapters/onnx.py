@@ -179,7 +179,7 @@ def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) ->
     else:
         # At leverages of 0 and 1: the noise's own variance, and how the leverage adds to it.
         alone, wide = (
-            float(posterior.likelihood.predictive(zero, h, scale, posterior._scale_df).var()[0])
+            float(posterior.in_force.predictive(zero, h, scale, posterior._scale_df).var()[0])
             for h in (zero, one)
         )
         spread = _variance(graph, leverage, math.sqrt(alone), wide / alone - 1.0)
@@ -195,14 +195,16 @@ def _heavy_tails(graph: Graph, model: BayesianRobustRegression, level: float) ->
 
 def _interpolate_t_deviation(graph: Graph, leverage: str, posterior: HeavyTailedPosterior) -> str:
     """Of the t nearest to noise and mean together: its table, between places h / (1 + h)."""
-    h = PLACES[:-1] / (1.0 - PLACES[:-1])
-    predictive = posterior.likelihood.predictive(np.zeros(len(h)), h, 1.0, posterior._scale_df)
+    h, noise = PLACES[:-1] / (1.0 - PLACES[:-1]), posterior.in_force
+    own = np.zeros(len(h)), h * noise.unit**2, 1.0 / noise.unit
+    predictive = noise.predictive(*own, posterior._scale_df)
     assert isinstance(predictive, StudentT)
+    leverage = graph.apply("Mul", leverage, [noise.unit**-2.0])
     open_ = graph.apply("Add", leverage, [1.0])
     place = graph.apply("Sub", [1.0], graph.apply("Div", [1.0], open_))
     per_df = _between(graph, place, 1.0 / predictive.df)
     width = graph.apply(
-        "Mul", _between(graph, place, predictive.scale / np.sqrt(1.0 + h)), [posterior.scale]
+        "Mul", _between(graph, place, predictive.scale / np.sqrt(1.0 + h)), [posterior.noise_scale]
     )
     # Infinite up to 2 degrees of freedom.
     left = graph.apply("Relu", graph.apply("Sub", [1.0], graph.apply("Mul", per_df, [2.0])))

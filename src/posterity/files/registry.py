@@ -131,6 +131,8 @@ HOMES = {
     "WarmStart": "posterity.generalized._start",
     "StoredRows": "posterity.generalized._start",
     "NoiseSums": "posterity.generalized._noise_tally",
+    "TailSums": "posterity.generalized._learned_tails",
+    "LearnedTails": "posterity.generalized._learned_tails",
     "StudentTNoise": "posterity.generalized._student_t_noise",
     "AsymmetricLaplaceNoise": "posterity.generalized._asymmetric_laplace_noise",
     "DoubleExponentialNoise": "posterity.generalized._laplace_noise",

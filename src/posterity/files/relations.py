@@ -307,6 +307,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "Writing": attrgetter("is_known"),
     "Averaged": _check_averaged,
     "NoiseSums": _check_noise_tally,
+    "TailSums": _check_noise_tally,
     "Roster": _check_roster,
     "Bandit": _check_bandit,
     "SeparateArms": _check_separate_arms,

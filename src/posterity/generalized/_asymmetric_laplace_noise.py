@@ -34,6 +34,8 @@ LEAST_SHARE = 0.02
 OPEN = 1e6
 # Smallest error, in units of the scale, where most rows are fitted exactly.
 LEAST_SPREAD = 0.1
+# A smaller error, in these units, may be that of a row that the line goes through.
+FITTED = 1e-3
 Z_95 = 1.959963984540054
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 ROOT_HALF, FAR_TAIL = math.sqrt(0.5), -30.0
@@ -182,6 +184,9 @@ class AsymmetricLaplaceNoise(WorkingNoise):
             * Z_95 ** (2.0 / 3.0)
             * (1.5 * height / (2.0 * z * z + 1.0)) ** (1.0 / 3.0)
         )
+        # Rows that the line goes through lie at 0 wherever they are: the window has some beyond.
+        fitted = min(np.count_nonzero(np.abs(e) < FITTED), rows.X.shape[1] + rows.intercept)
+        reach = max(reach, (fitted + 1.0) / n)
         low, high = max(q - reach, 0.5 / n), min(q + reach, 1.0 - 0.5 / n)
         if low >= high:
             return np.full(len(e), self.widening)
@@ -194,7 +199,7 @@ class AsymmetricLaplaceNoise(WorkingNoise):
         if mean == 0.0:
             return np.full(len(e), self.widening)
         # Half a window's gap comes from so few rows that it is known as a variance is.
-        free = max(n * (high - low), 1.0)
+        free = max(n * (high - low) - fitted, 1.0)
         certain = Z_95 / float(stdtrit(max(free - 1.0, 1.0), 0.975))
         density = (high - low) / gap * certain * max(1.0 - rows.n_flat / n, 0.1)
         return np.maximum(kernel * (density / mean), self.least_weight)

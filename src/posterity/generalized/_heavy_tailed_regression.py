@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
+from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.regression import GaussianRegression
 from posterity.noise import KnownNoise
@@ -28,7 +29,9 @@ class HeavyTailedRegression(GaussianRegression):
     @property
     def noise_scale_(self) -> Any:
         """Scale of the noise, given or learned, in units of the target."""
-        scale = np.asarray(self._posterior.average_of(lambda one: one.scale)) * self._scale_unit
+        scale = (
+            np.asarray(self._posterior.average_of(lambda one: one.noise_scale)) * self._scale_unit
+        )
         return scale if scale.ndim else float(scale)
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -49,7 +52,10 @@ class HeavyTailedRegression(GaussianRegression):
             scale /= self._scale_unit
         # Rows and prior are relative to the noise; one node of the prior's precision is enough.
         inner = super()._before_data().copy_for_average()
-        return self._kind.wrap(inner, self._working_noise(), scale)
+        return self._kind.wrap(inner, self._make_sums(scale, inner.n_flat))
+
+    def _make_sums(self, known_scale: float | None, n_flat: int) -> NoiseSums:
+        return NoiseSums(self._working_noise(), known_scale, n_flat)
 
     _kind: ClassVar[type[HeavyTailedPosterior]] = HeavyTailedPosterior
 

@@ -27,7 +27,7 @@ from posterity.factor.usable import check_rows
 from posterity.generalized._few_rows import ROWS_A_COEFFICIENT
 from posterity.generalized._heavy_tails_row import HeavyTailedPath
 from posterity.generalized._heavy_tails_state import HeavyTailsState, RowPredictions
-from posterity.generalized._noise_tally import SUMS, NoiseSums, OneStepScales
+from posterity.generalized._noise_tally import NoiseSums, OneStepScales
 from posterity.generalized._start import ModeFit, StoredRows, WarmStart, make_noise, most_probable
 from posterity.generalized._unlearning import in_order, make_matched_site, take_out
 from posterity.generalized._working_noise import WorkingNoise
@@ -82,6 +82,9 @@ class HeavyTailedPosterior(LinearPosterior):
     log_evidence = read_along("state.log_predictive")  # after a fit Laplace's approximation
     scale = read_along("state.tally.scale")
     feature_scales = read_along("state.inner.feature_scales")
+    # The noise that is likeliest now: of predictions, and of rows that came together. Others are
+    # learned under ``likelihood``: fewer degrees of freedom would claim that they tell too much.
+    in_force = read_along("state.tally.noise")
     find_sums_to_one = read_along("state.inner.find_sums_to_one")
     never_varied = read_along("state.inner.never_varied")
     unseen_effects = read_along("state.inner.unseen_effects")
@@ -94,14 +97,11 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.state.inner.central()
 
     @classmethod
-    def wrap(
-        cls, fresh: LinearPosterior, likelihood: WorkingNoise, known_scale: float | None
-    ) -> Self:
+    def wrap(cls, fresh: LinearPosterior, tally: NoiseSums) -> Self:
         """Take over what a posterior that has seen nothing believes, relative to the noise."""
         fresh = fresh.with_one_node(rests=True)
         nothing = StoredRows(np.empty((0, fresh.n_features)), np.empty(0), np.empty(0), np.empty(0))
-        tally = NoiseSums(likelihood, known_scale, fresh.n_flat)
-        return cls._make_from(fresh, likelihood, HeavyTailsState(fresh.copy(), tally, nothing))
+        return cls._make_from(fresh, tally.noise, HeavyTailsState(fresh.copy(), tally, nothing))
 
     @classmethod
     def _make_from(cls, *parts: Any) -> Self:
@@ -133,7 +133,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def with_memory(self, memory: Memory) -> Self:
         """The same that forgets, before it has seen anything."""
         fresh = self.fresh.with_memory(memory)
-        return self.wrap(fresh, self.likelihood, self.state.tally.known_scale)
+        return self.wrap(fresh, self.state.tally.copy())
 
     # ---- learning ------------------------------------------------------------------------------
 
@@ -144,7 +144,6 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead, rows = self.copy(), StoredRows(X, y[:, 0], g, elapsed)
         state = ahead.state
         found = ahead._fit_mode(rows)
-        state.set_mode(found)
         state.log_predictive, state.seen = found.log_evidence, float(np.sum(g))
         state.clock = int(np.count_nonzero(g))
         state.kept = rows if state.clock < ahead._n_start else None
@@ -183,7 +182,7 @@ class HeavyTailedPosterior(LinearPosterior):
         parts = zip(
             *([one.mean, one.leverage, one.scale, one.df] for one in predictions), strict=True
         )
-        return self.likelihood.predictive(*(np.concatenate(each) for each in parts))
+        return self.in_force.predictive(*(np.concatenate(each) for each in parts))
 
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows: those of the start exactly, others by their present sites."""
@@ -194,7 +193,7 @@ class HeavyTailedPosterior(LinearPosterior):
         ahead = self.copy()
         state = ahead.state
         if not weigh_rest(state.seen, float(np.sum(g))):
-            ahead = self.wrap(self.fresh, self.likelihood, state.tally.known_scale)
+            ahead = self.wrap(self.fresh, state.tally.restart(self.likelihood))
         elif state.kept is not None:
             left = state.kept.without(rows)
             ahead.fit(left.X, left.y[:, None], left.weights, left.elapsed)
@@ -205,19 +204,19 @@ class HeavyTailedPosterior(LinearPosterior):
     def _remove_rows(self, rows: StoredRows) -> None:
         state, together = self.state, self.state.spread is not None
         if together:
-            site = make_matched_site(self.likelihood, self._unit, rows.weights)
+            site = make_matched_site(self.in_force, self._unit, rows.weights)
         else:
             site = in_order(self.likelihood, self.scale)
         tally, slope = take_out(state.inner, state.tally, rows, site, together=together)
         state.tally = tally
         if together and tally.known_scale is None:
             # As the scale is learned by a fit: a step of Newton's method.
-            information = self.likelihood.scale_information * tally.count
+            information = self.in_force.scale_information * tally.count
             tally.beyond_core += tally.count * min(max(slope / information, -1.0), 1.0)
         state.clock -= len(rows.y)
         state.seen -= float(np.sum(rows.weights))
         mean, leverage = self.relative(rows.X)
-        density = self.likelihood.log_density(
+        density = self.in_force.log_density(
             rows.y - mean, leverage, np.full(len(mean), self.scale), self._scale_df
         )
         state.log_predictive -= float(rows.weights @ density)
@@ -233,11 +232,12 @@ class HeavyTailedPosterior(LinearPosterior):
         if both.kept is not None and its.kept is not None:
             one = its.kept
             rows = both.kept.join(one.X, one.y, one.weights, one.elapsed)
-            both.set_mode(ahead._fit_mode(rows, in_order=over))
+            ahead._fit_mode(rows, in_order=over)
             both.kept = None if over else rows
         else:
             both.inner.merge(its.inner.with_noise(both.inner.noise))
             both.tally.merge(its.tally)
+            both.tally.noise = both.tally.find_likely_noise()
             both.learn_in_order_from_now()
         both.log_predictive, both.seen = both.log_predictive + its.log_predictive, seen
         ahead._set_due()
@@ -287,7 +287,7 @@ class HeavyTailedPosterior(LinearPosterior):
         if math.isfinite(leverage) and math.isfinite(scale):
             weight, shift = self.likelihood.site(error, leverage, scale)
         wide = leverage * self._widened
-        log_density = self.likelihood.log_density_one(error, wide, scale, self._scale_df)
+        log_density = self.in_force.log_density_one(error, wide, scale, self._scale_df)
         if kept is not None:
             kept = kept.join(X, np.array([y]), np.array([g]), np.ones(1))
         state = {
@@ -307,7 +307,7 @@ class HeavyTailedPosterior(LinearPosterior):
     def predictive(self, X: Array) -> RowDistribution:  # type: ignore[override]
         """Distribution of new observations at the rows of ``X``."""
         mean, leverage = self.relative(X)
-        return self.likelihood.predictive(mean, leverage, self.state.tally.scale, self._scale_df)
+        return self.in_force.predictive(mean, leverage, self.state.tally.scale, self._scale_df)
 
     def core_predictive(self, X: Array) -> StudentT:
         """The same for observations that are no outliers: normal noise of the core's scale."""
@@ -340,9 +340,14 @@ class HeavyTailedPosterior(LinearPosterior):
         return self.state.tally.core if self.state.tally.residual_df > 0.0 else math.inf
 
     @property
+    def noise_scale(self) -> float:
+        """Scale of the noise that is in force."""
+        return self.scale * self.in_force.unit
+
+    @property
     def noise_precision(self) -> float:
-        """1 / scale^2."""
-        return 1.0 / self.scale**2 if math.isfinite(self.scale) else math.nan
+        """1 / noise_scale^2."""
+        return 1.0 / self.noise_scale**2 if math.isfinite(self.scale) else math.nan
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -404,7 +409,7 @@ class HeavyTailedPosterior(LinearPosterior):
         mean, leverage = self._raw(X)
         n = len(X) + 1
         before = OneStepScales(np.full(n, tally.scale), np.full(n, tally.core))
-        inner, added = state.inner, np.zeros((len(SUMS), n - 1))
+        inner, added = state.inner, np.zeros(0)
         for _ in range(n + 3):
             error = y - mean
             weight, shift = self._sites(error, leverage, before.scale[:-1])
@@ -423,7 +428,7 @@ class HeavyTailedPosterior(LinearPosterior):
             if done:
                 break
         scale, leverage, df = before.scale[:-1], leverage * self._widened, self._scale_df
-        densities = self.likelihood.log_density(y - mean, leverage, scale, df)
+        densities = self.in_force.log_density(y - mean, leverage, scale, df)
         tally.learn(added, discounts)
         state.inner, state.tally, state.log_predictive = (
             inner,
@@ -449,11 +454,13 @@ class HeavyTailedPosterior(LinearPosterior):
             state.kept = state.kept.join(X, y, g, elapsed)
         if state.clock < state.due:
             return
+        if state.kept is None:
+            state.tally.noise = state.tally.find_likely_noise()
         if state.kept is not None and state.clock >= self._n_start:
-            state.set_mode(self._fit_mode(state.kept, WarmStart(), in_order=True))
+            self._fit_mode(state.kept, WarmStart(), in_order=True)
             state.learn_in_order_from_now()
         elif state.kept is not None:
-            state.set_mode(self._fit_mode(state.kept, state.warm_start))
+            self._fit_mode(state.kept, state.warm_start)
         elif self.fresh.learns_prior:  # with the noise of today
             state.inner = state.inner.with_noise(make_noise(state.tally.scale))
         self._set_due()
@@ -475,11 +482,28 @@ class HeavyTailedPosterior(LinearPosterior):
     def _fit_mode(
         self, kept: StoredRows, warm_start: WarmStart | None = None, *, in_order: bool = False
     ) -> ModeFit:
-        """The most probable fit of these rows."""
-        problem = self.fresh, self.likelihood, self.state.tally.known_scale, kept
-        return most_probable(
-            *problem, self._discounts_of_sums(kept.elapsed), warm_start, in_order=in_order
-        )
+        """Know the most probable fit of these rows, and nothing else of them.
+
+        A fit that will stay is also tried under the noise that is likeliest after it.
+        """
+        tally, discounts = self.state.tally, self._discounts_of_sums(kept.elapsed)
+
+        def fit(noise: WorkingNoise) -> ModeFit:
+            problem = self.fresh, noise, tally.known_scale, kept
+            return most_probable(*problem, discounts, warm_start, in_order=in_order)
+
+        found = fit(self.likelihood)
+        self.state.set_mode(found)
+        likely = self.state.tally.find_likely_noise()
+        if warm_start is None and not in_order and likely != self.likelihood:
+            again = fit(likely)
+            if again.log_evidence > found.log_evidence:
+                found = again
+                self.state.set_mode(found)
+            else:
+                likely = self.likelihood
+        self.state.tally.noise = likely
+        return found
 
 
 def _compute_leverage(predictive: Any, noise: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ Array = NDArray[np.float64]
 
 
 SMALLEST = 1e-150
-SUMS = ("spread", "count", "core_square", "core_weight", "beyond_core")
 # With three outliers in ten rows the core's weights are six tenths of the rows. With less than this
 # share it is no longer most of them: the world has changed, and none is an outlier.
 LEAST_SHARE = 0.4
@@ -33,6 +33,15 @@ class OneStepScales:
 class NoiseSums:
     """Sums over the rows, weighted: spread, count, those of the core's variance, and beyond it."""
 
+    # The names of those that add up.
+    sums: ClassVar[tuple[str, ...]] = (
+        "spread",
+        "count",
+        "core_square",
+        "core_weight",
+        "beyond_core",
+    )
+
     noise: WorkingNoise
     known_scale: float | None
     n_flat: int
@@ -44,7 +53,7 @@ class NoiseSums:
     # core says. Of rows that come one by one only the core is heard.
     beyond_core: float = 0.0
 
-    def copy(self) -> NoiseSums:
+    def copy(self) -> Self:
         """An independent copy."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -68,31 +77,41 @@ class NoiseSums:
         if self.core_weight <= 0.0:
             return math.inf
         sigma = math.sqrt((1.0 + GAMMA) * self.core_square / self.core_weight)
-        beyond = max(LEAST_SHARE * self.residual_df / self.core_weight, 1.0)
+        beyond = max(LEAST_SHARE * (self.count - self.n_flat) / self.core_weight, 1.0)
         return max(sigma * beyond * beyond, SMALLEST)
 
-    def with_row(self, error: float, leverage: float, g: float) -> NoiseSums:
+    def with_row(self, error: float, leverage: float, g: float) -> Self:
         """Add one row, as :meth:`compute_terms` and :meth:`learn` do."""
         twin = self.copy()
         twin.count += g
         if math.isfinite(leverage):
             core, square = self.core, error * error / (1.0 + leverage)
-            inside = g * math.exp(-0.5 * GAMMA * square / (core * core))
+            relative = square / (core * core)
+            inside = g * math.exp(-0.5 * GAMMA * relative)
             twin.spread += g * self.noise.scale_term(error, leverage)
             twin.core_square += inside * square
             twin.core_weight += inside
+            if core < math.inf:
+                twin.weigh_tails(relative, g)
         return twin
 
-    def without(self, error: Array, leverage: Array, weights: Array) -> NoiseSums:
+    def weigh_tails(self, square: float, g: float) -> None:
+        """Hear what one row, so many squared core sds away, says of the tails: nothing."""
+
+    def without(self, error: Array, leverage: Array, weights: Array) -> Self:
         """Remove rows that had these errors and leverages when they came."""
         now = OneStepScales(np.full(len(error) + 1, self.scale), np.full(len(error) + 1, self.core))
         gone = self.compute_terms(error, leverage, weights, now).sum(axis=1)
-        left = dict(zip(SUMS, (self._now[:, 0] - gone).tolist(), strict=True))
+        left = dict(zip(self.sums, (self._now[:, 0] - gone).tolist(), strict=True))
         # Of the core all sums stay above 0, and what a fit said beyond it.
         share = max(left["count"], 0.0) / self.count
         left["core_square"] = max(left["core_square"], 1e-3 * share * self.core_square)
         left["core_weight"] = max(left["core_weight"], 1e-3 * share * self.core_weight)
         return replace(self, **left | {"beyond_core": share * self.beyond_core})
+
+    def find_likely_noise(self) -> WorkingNoise:
+        """The noise under which all of these rows are most likely: the only one there is."""
+        return self.noise
 
     @property
     def residual_df(self) -> float:
@@ -100,14 +119,14 @@ class NoiseSums:
         return self.count - self.n_flat
 
     def compute_scales_before(self, added: Array, discounts: Array) -> OneStepScales:
-        """Scales before each row, of which each adds ``added`` (5, n)."""
+        """Scales before each row, of which each adds ``added`` (k, n)."""
         sums = self._accumulate(added, discounts)
         return OneStepScales(self._compute_scales(sums), self._compute_cores(sums))
 
     def compute_terms(
         self, error: Array, leverage: Array, weights: Array, before: OneStepScales
     ) -> Array:
-        """(5, n) what the rows add, given the scales before them."""
+        """(k, n) what the rows add to each sum, given the scales before them."""
         wide = np.isinf(leverage)
         e, h = np.where(wide, 0.0, error), np.where(wide, 0.0, leverage)
         spread = self.noise.scale_terms(e, h)
@@ -118,7 +137,7 @@ class NoiseSums:
     def learn(self, added: Array, discounts: Array) -> None:
         """Add rows to the sums."""
         last = self._accumulate(added, discounts)[:, -1]
-        for name, value in zip(SUMS, last, strict=True):
+        for name, value in zip(self.sums, last, strict=True):
             setattr(self, name, float(value))
 
     def set_mode(self, rows: Rows, mode: Mode, scale: float) -> None:
@@ -138,27 +157,33 @@ class NoiseSums:
 
     def leave_open(self, count: float) -> None:
         """Know that there were so many rows, and nothing of the scale."""
-        for name in SUMS:
+        for name in self.sums:
             setattr(self, name, 0.0)
         self.count = count
 
+    def restart(self, noise: WorkingNoise) -> Self:
+        """The same before any row, with this noise."""
+        twin = replace(self, noise=noise)
+        twin.leave_open(0.0)
+        return twin
+
     def merge(self, other: NoiseSums) -> None:
         """Add another's sums."""
-        for name in SUMS:
+        for name in self.sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def _accumulate(self, added: Array, discounts: Array) -> Array:
-        """(5, n + 1): what has faded before each row is added, and the last as it stands."""
+        """(k, n + 1): what has faded before each row is added, and the last as it stands."""
         start = self._now
         if (discounts == 1.0).all():
             return np.concatenate([start, start + np.cumsum(added, axis=1)], axis=1)
         fade = np.cumprod(discounts)
         past = np.cumsum(added / fade, axis=1)
-        before = fade * (start + np.concatenate([np.zeros((len(SUMS), 1)), past[:, :-1]], axis=1))
+        before = fade * (start + np.concatenate([np.zeros((len(start), 1)), past[:, :-1]], axis=1))
         return np.concatenate([before, before[:, -1:] + added[:, -1:]], axis=1)
 
     def _compute_scales(self, sums: Array) -> Array:
-        """(n,) scales that five sums (5, n) say."""
+        """(n,) scales that sums (k, n) say."""
         spread, count = sums[:2]
         if self.known_scale is not None:
             return np.full(spread.shape, self.known_scale)
@@ -182,4 +207,4 @@ class NoiseSums:
 
     @property
     def _now(self) -> Array:
-        return np.array([[getattr(self, name)] for name in SUMS])
+        return np.array([[getattr(self, name)] for name in self.sums])

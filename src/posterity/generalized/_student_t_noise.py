@@ -85,13 +85,14 @@ class StudentTNoise(MatchedNoise):
     @property
     def core_ratio(self) -> float:
         """Standard deviation of the noise's core, over its scale."""
-        return compute_t_core(self.df)
+        return self.unit * compute_t_core(self.df)
 
     def approximate_sites(self, rows: Rows, fit: Array, scale: float) -> Sites:
         """Rows that stand for the likelihood around a fit, roughly."""
         error = rows.y - fit
-        u = self._compute_weight(error, np.zeros(1), np.array([scale]))
-        return Sites(scale, self.information * u, fit + error / self.information)
+        u = self._compute_weight(error, np.zeros(1), np.array([scale * self.unit]))
+        weight = self.information * u / self.unit**2
+        return Sites(scale, weight, fit + error / self.information)
 
     def sites(self, error: Number, leverage: Number, scale: Number) -> tuple[Number, Number]:
         """Weight of each row, relative to the noise, and how far its target moves.
@@ -99,9 +100,11 @@ class StudentTNoise(MatchedNoise):
         ``error`` is the target less its prediction. With weight u the row moves its own fit by
         u h e / (1 + u h): u is that of the error which is then left, and of the variance.
         """
-        u = self._compute_weight(error, leverage, scale)
+        square = self.unit**2
+        leverage = leverage / square
+        u = self._compute_weight(error, leverage, scale * self.unit)
         left = error / (1.0 + u * leverage)
-        return self.information * u, left * (1.0 / self.information - 1.0)
+        return self.information * u / square, left * (1.0 / self.information - 1.0)
 
     site = sites
 
@@ -113,6 +116,7 @@ class StudentTNoise(MatchedNoise):
         """Log predictive density of one row; 0 where nothing is known."""
         if not (leverage < math.inf and scale < math.inf):
             return 0.0
+        scale, leverage = scale * self.unit, leverage / self.unit**2
         per_dfs, narrowing = _match_t(self.df, df)
         place = (1.0 - 1.0 / (1.0 + leverage)) * (len(PLACES) - 1)
         low = min(int(place), len(PLACES) - 2)
@@ -141,6 +145,7 @@ class StudentTNoise(MatchedNoise):
         A t again, of more degrees of freedom where the mean is open, and of fewer where the scale
         is: so are sums and scales of t distributions nearly distributed.
         """
+        scale, leverage = scale * self.unit, leverage / self.unit**2
         place = 1.0 - 1.0 / (1.0 + leverage)
         per_df, width = np.empty_like(place), np.sqrt(1.0 + leverage)
         certain = np.broadcast_to(df, place.shape)
@@ -153,7 +158,7 @@ class StudentTNoise(MatchedNoise):
 
     def with_scale(self, scale: float) -> noises.StudentT:
         """The likelihood of this scale."""
-        return noises.StudentT(self.df, scale)
+        return noises.StudentT(self.df, scale * self.unit)
 
     def _compute_weight(self, error: Number, leverage: Number, scale: Number) -> Number:
         df, off = self.df, error / scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +205,9 @@ class WorkingNoise(Protocol):
 
     Leverages are relative: scale^2 times them is the variance of the mean.
     """
+
+    # Its own scale, in units of the one that is learned.
+    unit: ClassVar[float] = 1.0
 
     @property
     def core_ratio(self) -> float | None:

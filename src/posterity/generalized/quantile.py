@@ -20,6 +20,9 @@ from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
 
+# Where fewer rows are expected beyond the quantile, they don't tell how far away it is.
+FEWEST_BEYOND = 1.0 - 1e-9
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BayesianQuantileRegression(HeavyTailedRegression):
@@ -159,6 +162,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         the asymmetric Laplace noise that quantile regression works with, which is not what the
         targets' noise is like.
 
+        Where fewer than one row is expected beyond the quantile, as at 0.99 of 50 rows, nothing
+        tells how far away it is: that end is infinite.
+
         Examples
         --------
         >>> model = BayesianQuantileRegression().fit([[0], [1], [2], [3]], [0.1, 1.0, 1.9, 3.1])
@@ -168,7 +174,10 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         if of not in ("quantile", "observation"):
             raise ValueError(f"of is {of!r}: it must be 'quantile' or 'observation'")
         if self._has_single_quantile and of == "quantile":
-            return interval_ends(self.predict_quantile(X), level)
+            ends = interval_ends(self.predict_quantile(X), level)
+            (q,), n = self._quantiles(), self._posterior.n_effective
+            open_ = np.array([n * q, n * (1.0 - q)]) < FEWEST_BEYOND
+            return np.where(open_, [-np.inf, np.inf], ends)
         if of == "observation":
             return interval_ends(self.predict_distribution(X), level)
         return np.sort([one.predict_interval(X, level) for one in self._models()], axis=0).swapaxes(

@@ -14,6 +14,8 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.transformed import NODE_SHARES, NODES
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._laplace_noise import DoubleExponentialNoise
+from posterity.generalized._learned_tails import LearnedTails, TailSums
+from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.inputs import read_rows, refuse_unusable
@@ -34,8 +36,9 @@ class BayesianRobustRegression(HeavyTailedRegression):
     ----------
     likelihood : "student_t" or "laplace", default "student_t"
         Distribution of the noise. "laplace" with a flat prior is least absolute deviations.
-    df : float, default 4.0
-        Degrees of freedom of the Student-t: small expects many outliers, large few.
+    df : float, optional
+        Degrees of freedom of the Student-t: small expects many outliers, large few. None: learned,
+        as the likeliest of 4, 2, 1 and 0.7; where ``noise_scale`` is given 4.
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
     missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
@@ -48,6 +51,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
     ----------
     coef_, intercept_, posterior_, prior_precision_, n_observations_, n_effective_
         As in :class:`posterity.BayesianLinearRegression`.
+    df_ : float
+        Degrees of freedom, given or learned.
     noise_scale_ : float
         Scale of the Student-t or Laplace noise: its geometric mean over the posterior.
     core_std_ : float
@@ -95,7 +100,14 @@ class BayesianRobustRegression(HeavyTailedRegression):
     """
 
     likelihood: str = "student_t"
-    df: float = 4.0
+    df: float | None = None
+
+    @property
+    def df_(self) -> float:
+        """Degrees of freedom of Student-t noise, given or learned."""
+        if self.likelihood != "student_t":
+            raise AttributeError("Laplace noise has no degrees of freedom, and so no df_")
+        return float(self._posterior.average_of(lambda one: one.in_force.df))
 
     @property
     def core_std_(self) -> float:
@@ -177,20 +189,25 @@ class BayesianRobustRegression(HeavyTailedRegression):
         """Weight of a row that is so many scales off."""
         if self.likelihood == "laplace":
             return 1.0 / np.maximum(off, 1.0)
-        return (self.df + 1.0) / (self.df + np.square(off))
+        return (self.df_ + 1.0) / (self.df_ + np.square(off))
 
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        if self.likelihood == "student_t" and self.df <= 2.0:
-            raise ValueError(f"noise of df={self.df:g} has no variance, as R^2 needs: give df > 2")
-        spread = 2.0 if self.likelihood == "laplace" else self.df / (self.df - 2.0)
+        if self.likelihood == "student_t" and self.df_ <= 2.0:
+            raise ValueError(f"noise of df={self.df_:g} has no variance, as R^2 needs: give df > 2")
+        spread = 2.0 if self.likelihood == "laplace" else self.df_ / (self.df_ - 2.0)
         return self._eta_draws(X, size, rng, None), np.full(size, spread * self.noise_scale_**2)
 
     @property
     def _scale_unit(self) -> float:  # type: ignore[override]
         # Laplace noise of scale b has mean check loss b / 2 at the median.
         return 2.0 if self.likelihood == "laplace" else 1.0
+
+    def _make_sums(self, known_scale: float | None, n_flat: int) -> NoiseSums:
+        if self.likelihood == "student_t" and self.df is None and known_scale is None:
+            return TailSums(LearnedTails(), known_scale, n_flat)
+        return super()._make_sums(known_scale, n_flat)
 
     def _working_noise(self) -> WorkingNoise:
         if self.likelihood == "laplace":
@@ -199,9 +216,10 @@ class BayesianRobustRegression(HeavyTailedRegression):
             raise ValueError(
                 f"likelihood is {self.likelihood!r}: it must be 'student_t' or 'laplace'"
             )
-        if not 0.0 < self.df < math.inf:
+        df = LearnedTails.df if self.df is None else self.df
+        if not 0.0 < df < math.inf:
             raise ValueError(
-                f"df is {self.df}: it must be positive and finite; for normal noise use "
-                "BayesianLinearRegression"
+                f"df is {df}: it must be positive and finite, or None to learn it; for normal "
+                "noise use BayesianLinearRegression"
             )
-        return StudentTNoise(self.df)
+        return StudentTNoise(df)
