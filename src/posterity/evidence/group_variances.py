@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # By so much the log evidence of groups that differ has to be higher, and by so many standard
 # deviations its slope where they are alike: else it need not be worked out.
-LEAST_GAIN, LEAST_SLOPE = 2.0, 1.5
+LEAST_GAIN, LEAST_SLOPE = 0.0, 0.0
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 1e-3
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
 MOST_TURNS, NEAR = 8, 0.05
@@ -110,13 +110,17 @@ def learn_factors(spread: Spread) -> GroupFactors:
     volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
     volume += gammaln(curvature) - curvature * (np.log(curvature) - 1.0)
     evidence = np.sum(spread.log_density(logs) + volume, axis=1)
-    best = int(np.argmax(evidence[:-1]))
-    gain = float(evidence[best] - evidence[-1])
+    weights = np.exp(evidence[:-1] - evidence[:-1].max())
+    gain = float(evidence[:-1].max() - evidence[-1] + np.log(np.mean(weights)))
     if not gain > LEAST_GAIN:
         return GroupFactors.alike(groups)
-    return GroupFactors(
-        np.exp(-away[best]), 2.0 * curvature[best], DEGREES[best], gain, float(volume[best].sum())
-    )
+    weights /= weights.sum()
+    # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
+    precision, shape = np.exp(away[:-1]), curvature[:-1]
+    mean = weights @ precision
+    shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
+    df = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
+    return GroupFactors(1.0 / mean, 2.0 * shape, df, gain, float(weights @ volume[:-1].sum(axis=1)))
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -139,7 +143,7 @@ def let_groups_differ(
     sample
         The groups.
     noise
-        Where it is known, it is the same in all groups.
+        Where it is known, or has a given prior, it is the same in all groups.
     learn
         Learns what groups share from a sample in which they do not differ, near another prior.
     relative
@@ -185,18 +189,18 @@ class _Factors:
         variance = _noise_variance(sample, prior, noise)
         if not 0.0 < variance < np.inf:
             return _Factors.even(len(sample.rows))
-        known = noise.parameters[0] > 0.0
+        given = any(noise.parameters)
         if relative:
             spread = _compute_errors(sample, prior, variance)
-            return self if known else replace(self, noise=learn_factors(spread))
+            return self if given else replace(self, noise=learn_factors(spread))
         parts = _compute_parts(sample, prior, variance)
-        noises = self.noise if known else learn_factors(parts.of_noise(self.effects.values))
         effects = learn_factors(parts.of_effects(self.noise.values))
-        if noises.gain >= effects.gain and not known:
-            return _Factors(noises, learn_factors(parts.of_effects(noises.values)))
-        if not known:
-            noises = learn_factors(parts.of_noise(effects.values))
-        return _Factors(noises, effects)
+        if given:
+            return _Factors(self.noise, effects)
+        noises = learn_factors(parts.of_noise(self.effects.values))
+        if noises.gain < effects.gain:
+            return _Factors(learn_factors(parts.of_noise(effects.values)), effects)
+        return _Factors(noises, learn_factors(parts.of_effects(noises.values)))
 
     def tell(
         self, prior: SharedPrior, sample: GroupSample, noise: Noise, *, relative: bool

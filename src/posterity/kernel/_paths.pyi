@@ -111,14 +111,14 @@ class GroupPath(RowPath):
 class ArmsPath(RowPath):
     arms: int
     df: float
-    scale: float
     def __init__(
         self,
         posteriors: Array,
         intercept: bool,
         names: Sequence[str] | None,
         df: float,
-        scale: float,
+        scale: Array,
+        own_noise: Array,
         slots: NDArray[np.intp],
     ) -> None: ...
     def use_prior_precision(self, known: Any) -> None: ...

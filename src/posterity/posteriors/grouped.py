@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions import Normal, StudentT
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -50,6 +51,9 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
+# Where normal distributions stand for others, these have the same quantile.
+ONE_SD = 0.841
+NORMAL_ONE_SD = float(Normal([0.0], [1.0]).ppf(ONE_SD)[0])
 
 
 @dataclass
@@ -273,11 +277,7 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        noise = self.noise.predictive(
-            np.zeros(1), np.zeros(1), reading.residual_df, reading.residual
-        )
-        df = float(getattr(noise, "df", np.inf))
-        path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
+        path = ArmsPath(triangles, self.intercept, names, *self._read_scales(reading, slots), slots)
         path.use_prior_precision(self)
         return path
 
@@ -532,6 +532,24 @@ class GroupedPosterior:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
         return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
+
+    def _read_scales(self, reading: PriorAndNoise, slots: Slots) -> tuple[float, Array, Array]:
+        """Degrees of freedom of expected targets and scale (g,) of each group at ``slots``.
+
+        Also, where each has noise of its own, this noise (g, 2) before the group's rows. Then these
+        are normal of the same quantile one standard deviation above the mean.
+        """
+        own, zeros = reading.prior.own_noise, np.zeros((2, len(slots)))
+        noise = self.noise.predictive(*zeros, *self._read_noise(reading, slots))
+        if own is None:
+            return float(getattr(noise, "df", np.inf)), noise.scale, np.zeros((0, 2))
+        own = own[np.where(slots < len(own) - 1, slots, -1)]
+        # What was known at the last update, so that the same holds until the next one.
+        then = self.bank.count if self.sample is None else self.sample.counts
+        df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
+        one_sd = StudentT(np.maximum(df, TOLERANCE)).ppf(ONE_SD) / NORMAL_ONE_SD
+        own = np.column_stack([noise.df, own[:, 1]])
+        return np.inf, noise.scale * one_sd, own
 
     def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
         """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
