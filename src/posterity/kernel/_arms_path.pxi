@@ -13,6 +13,7 @@ cdef extern from "posterity_arms.h" nogil:
         int values
         double df, stretch, floor
         unsigned long long seed
+        const unsigned char *first
     Py_ssize_t PK_LANES_SIZE(Py_ssize_t arms, pk_shape shape)
     int pk_is_deficient(const double *T, pk_shape shape)
     Py_ssize_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, const pk_chooser *how, unsigned long long number)
@@ -47,21 +48,23 @@ cdef class ArmsPath(RowPath):
     ``posteriors`` (K, q, ld), those of the groups at ``slots`` (-1: unknown ones), are copied. What is expected is
     Student-t, with ``df`` degrees of freedom (infinite: normal) and the root of the leverage times ``scale`` (K,).
     Where arms have noise of their own, ``own_noise`` (K, 2) has its count and the residual beside that of the
-    posterior: their scales change with each row.
+    posterior: their scales change with each row. Arms that come ``first`` (K,) are chosen before all others.
     """
 
     cdef double[::1] posteriors, lanes, work
     cdef double[:, ::1] own_noise
     cdef unsigned char[::1] open_arms
     cdef Py_ssize_t[::1] slots
+    cdef unsigned char[::1] comes_first
     cdef Py_ssize_t clock, until, size
     cdef object known, reading, bank
+    cdef readonly object first
     cdef GroupPath path
     cdef readonly Py_ssize_t arms
     cdef readonly double df
     cdef double[::1] scale
 
-    def __init__(self, posteriors, bint intercept, names, double df, scale, own_noise, slots):
+    def __init__(self, posteriors, bint intercept, names, double df, scale, own_noise, slots, first):
         cdef Py_ssize_t k
         self.arms, q, ld = posteriors.shape
         RowPath.__init__(self, np.zeros((q, ld)), np.zeros(2), intercept, names)
@@ -73,6 +76,7 @@ cdef class ArmsPath(RowPath):
             raise ValueError(f"there are {self.slots.shape[0]} slots for {self.arms} arms")
         self.df, self.scale = df, np.array(scale, dtype=np.float64)
         self.own_noise = np.array(own_noise, dtype=np.float64)
+        self.first, self.comes_first = np.array(first, dtype=bool), np.append(first, True).astype(np.uint8)
         if self.scale.shape[0] != self.arms or self.own_noise.shape[0] not in (0, self.arms):
             raise ValueError(f"scales and noise are of {self.scale.shape[0]} arms: expected {self.arms}")
         if q <= PK_FEW_COLUMNS:
@@ -111,7 +115,7 @@ cdef class ArmsPath(RowPath):
         if not 0 <= arm < self.arms:
             raise ValueError(f"there is no arm {arm}")
         slot = self.slots[arm]
-        if self.until == 0 or slot < 0 or not weight > 0.0:
+        if self.until == 0 or slot < 0 or self.comes_first[arm] or not weight > 0.0:
             return False
         _check_weight(weight)
         if not fabs(y) * root <= LARGEST:
@@ -155,7 +159,7 @@ cdef class ArmsPath(RowPath):
     cdef pk_chooser _chooser(self, how, double floor, unsigned long long seed) except *:
         cdef pk_chooser chooser
         chooser.values, chooser.stretch = how
-        chooser.df, chooser.floor, chooser.seed = self.df, floor, seed
+        chooser.df, chooser.floor, chooser.seed, chooser.first = self.df, floor, seed, &self.comes_first[0]
         return chooser
 
     def decide(self, x, const unsigned char[::1] allowed, how, double floor, unsigned long long seed,

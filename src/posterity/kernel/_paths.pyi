@@ -111,6 +111,7 @@ class GroupPath(RowPath):
 class ArmsPath(RowPath):
     arms: int
     df: float
+    first: NDArray[np.bool_]
     def __init__(
         self,
         posteriors: Array,
@@ -120,6 +121,7 @@ class ArmsPath(RowPath):
         scale: Array,
         own_noise: Array,
         slots: NDArray[np.intp],
+        first: NDArray[np.bool_],
     ) -> None: ...
     def use_prior_precision(self, known: Any) -> None: ...
     def is_of(self, known: Any) -> bool: ...

@@ -51,6 +51,8 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
+# Arms with fewer rewards are chosen first: from one row nothing is known of an arm's own noise.
+FEWEST_REWARDS = 2.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
 NORMAL_ONE_SD = float(Normal([0.0], [1.0]).ppf(ONE_SD)[0])
@@ -277,7 +279,9 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        path = ArmsPath(triangles, self.intercept, names, *self._read_scales(reading, slots), slots)
+        first = np.append(self.bank.seen, 0.0)[slots] < FEWEST_REWARDS
+        scales = self._read_scales(reading, slots)
+        path = ArmsPath(triangles, self.intercept, names, *scales, slots, first)
         path.use_prior_precision(self)
         return path
 
