@@ -29,7 +29,7 @@ def task_of(
     bank = GroupBank(p)
     bank.grow(groups)
     bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
-    sample = GroupSample(bank.rows(), float(bank.count.sum()), float(bank.residuals().sum()))
+    sample = GroupSample(bank.rows(), bank.count.copy(), bank.residuals())
     frame = _Frame.of(sample, noise, intercept=False)
     prior = CovariancePrior(strength, frame.scale)
     return _Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)

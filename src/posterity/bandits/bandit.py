@@ -201,7 +201,8 @@ class Bandit(BaseEstimator):
         number, names, may = self._decided, self._roster.names, self._roster.open
         place, mean, scale = arms_path.decide(X, may, how, policy.floor, self._seed, number)
         self._decided = number + 1
-        source = compute_student_propensities, policy, arms_path.df, mean, scale, may
+        about = arms_path.df, mean, scale, may, arms_path.first
+        source = compute_student_propensities, policy, *about
         return Decision(number, X, names[place], place, mean, source)
 
     @hold_model_lock

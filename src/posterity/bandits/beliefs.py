@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -65,6 +65,11 @@ class Beliefs:
         """(n, K) allowed arms of which nothing is known."""
         return self.allowed & np.stack([arm.is_flat() for arm in self.arms], axis=1)
 
+    @property
+    def first(self) -> Mask:
+        """(n, K) allowed arms that come before all others."""
+        return self.unknown
+
     def probability_best(self) -> Array:
         """(n, K) probabilities of being the best, by quadrature."""
         return probability_best(self.arms, self.allowed)
@@ -119,6 +124,8 @@ class StudentBeliefs:
         (n, K) locations, scales, and degrees of freedom; these infinite: normal.
     allowed
         (n, K) which arms may be chosen.
+    untried
+        (n, K) which arms had too few rewards to be compared: those that are allowed come first.
 
     Examples
     --------
@@ -132,6 +139,7 @@ class StudentBeliefs:
     scale: Array
     df: Array
     allowed: Mask
+    untried: Mask | bool = False
 
     are_independent: ClassVar[bool] = True
 
@@ -148,6 +156,11 @@ class StudentBeliefs:
         """(n, K) allowed arms of which nothing is known."""
         return np.asarray(self.allowed & ~((self.scale < np.inf) & (self.df > 0.0)))
 
+    @property
+    def first(self) -> Mask:
+        """(n, K) allowed arms that come before all others."""
+        return np.asarray(self.unknown | (self.allowed & self.untried))
+
     def probability_best(self) -> Array:
         """(n, K) probabilities of being the best, by quadrature."""
         return best_arms(self.mean, self.scale, self.df, self.allowed.view(np.uint8))[0]
@@ -160,15 +173,17 @@ class StudentBeliefs:
 
     def of(self, rows: Mask) -> StudentBeliefs:
         """Return the posteriors in some of the contexts."""
-        return StudentBeliefs(self.mean[rows], self.scale[rows], self.df[rows], self.allowed[rows])
+        untried = np.broadcast_to(self.untried, self.allowed.shape)
+        parts = self.mean, self.scale, self.df, self.allowed, untried
+        return StudentBeliefs(*(part[rows] for part in parts))
 
     def scale_deviations(self, by: float) -> StudentBeliefs:
         """The same, all values so many times as far from their means."""
-        return StudentBeliefs(self.mean, by * self.scale, self.df, self.allowed)
+        return replace(self, scale=by * self.scale)
 
     def shift(self, by: Array, allowed: Mask) -> StudentBeliefs:
         """The same, of each of K arms so much more, for arms that are allowed."""
-        return StudentBeliefs(self.mean + by, self.scale, self.df, np.ascontiguousarray(allowed))
+        return replace(self, mean=self.mean + by, allowed=np.ascontiguousarray(allowed))
 
     def bound(self, weights: Array, level: float) -> Array:
         """(n,) quantiles of sums over arms with weights (n, K), as of normal distributions."""
@@ -317,6 +332,8 @@ class JointBeliefs:
     def unknown(self) -> Mask:
         """(n, K): none, for something is drawn of each."""
         return np.zeros_like(self.allowed)
+
+    first = unknown
 
     def probability_best(self) -> Array:
         """(n, K) shares of the draws in which each arm is the best."""

@@ -30,7 +30,7 @@ def compute_beliefs(
     if arms_path is None:
         return arms.beliefs(contexts, mask, rng)
     _, mean, scale = arms_path.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
-    return StudentBeliefs(mean, scale, np.full(mean.shape, arms_path.df), mask)
+    return StudentBeliefs(mean, scale, np.full(mean.shape, arms_path.df), mask, arms_path.first)
 
 
 def choose_arms(
@@ -54,7 +54,8 @@ def choose_arms(
         places, mean, scale = arms_path.decide_rows(
             contexts, mask.view(np.uint8), how, policy.floor, seed, number
         )
-        return places, mean, (compute_student_propensities, policy, arms_path.df, mean, scale, mask)
+        about = arms_path.df, mean, scale, mask, arms_path.first
+        return places, mean, (compute_student_propensities, policy, *about)
     rng = make_generator(seed, number)
     beliefs = compute_beliefs(contexts, mask, arms, arms_path, rng)
     if k is None:

@@ -44,11 +44,11 @@ class Policy:
     def propensities(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """(n, K) probabilities of all arms; those that are not allowed have 0.
 
-        Arms of which nothing is known come first, all alike, but for the floor.
+        Arms of which too little is known come first, all alike, but for the floor.
         """
-        allowed, unknown = beliefs.allowed, beliefs.unknown
-        preferences = unknown / np.maximum(unknown.sum(axis=1, keepdims=True), 1)
-        known = np.asarray(~unknown.any(axis=1))
+        allowed, first = beliefs.allowed, beliefs.first
+        preferences = first / np.maximum(first.sum(axis=1, keepdims=True), 1)
+        known = np.asarray(~first.any(axis=1))
         if known.any():
             some = beliefs if known.all() else beliefs.of(known)
             preferences[known] = self._compute_preferences(some, rng)
@@ -111,10 +111,10 @@ class ThompsonSampling(Policy):
         """See :class:`Policy`."""
         if not beliefs.are_independent:
             return super().choose(beliefs, rng)
-        unknown = beliefs.unknown
-        floored = rng.random(len(unknown)) < self.floor
-        comes_first = np.asarray(unknown.any(axis=1)) & ~floored
-        may = np.where(comes_first[:, None], unknown, beliefs.allowed)
+        first = beliefs.first
+        floored = rng.random(len(first)) < self.floor
+        comes_first = np.asarray(first.any(axis=1)) & ~floored
+        may = np.where(comes_first[:, None], first, beliefs.allowed)
         anything = comes_first | floored
         draws = np.where(may, rng.random(may.shape), -np.inf)
         if not anything.all():
@@ -315,12 +315,17 @@ class InformationDirected(Policy):
 
 
 def compute_student_propensities(
-    policy: Policy, df: float, mean: Array, scale: Array, allowed: NDArray[Any]
+    policy: Policy,
+    df: float,
+    mean: Array,
+    scale: Array,
+    allowed: NDArray[Any],
+    untried: NDArray[np.bool_],
 ) -> Array:
     """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.
 
     Of one context, arrays may be (K,).
     """
     mean, scale, allowed = np.atleast_2d(mean, scale, allowed)
-    beliefs = StudentBeliefs(mean, scale, np.full(mean.shape, df), allowed.astype(bool))
+    beliefs = StudentBeliefs(mean, scale, np.full(mean.shape, df), allowed.astype(bool), untried)
     return policy.propensities(beliefs, np.random.default_rng(0))

@@ -57,15 +57,43 @@ _MOST_SIGNAL = 10.0
 
 @dataclass(frozen=True)
 class GroupSample:
-    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], the sums of weights and of residuals.
+    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], and what they left over.
 
-    ``is_whole`` says whether there are no others.
+    ``counts`` and ``residuals`` (g,) are each group's sums of weights, and of squares that no
+    coefficients explain. ``is_whole`` says whether there are no others. ``noise`` and ``effects``
+    (g,) are the variances of each group's noise, and of its effects, relative to those of all: rows
+    and residuals are in units in which these do not differ.
     """
 
     rows: Array
-    count: float
-    residual: float
+    counts: Array
+    residuals: Array
     is_whole: bool = True
+    noise: Array | None = None
+    effects: Array | None = None
+
+    @property
+    def count(self) -> float:
+        """The sum of all weights."""
+        return float(self.counts.sum())
+
+    @property
+    def residual(self) -> float:
+        """The sum of all residual sums of squares."""
+        return float(self.residuals.sum())
+
+    @property
+    def stretch(self) -> Array | float:
+        """(g, 1, 1) by how much more features count for effects than for the means."""
+        return 1.0 if self.effects is None else np.sqrt(self.effects)[:, None, None]
+
+    def scale(self, noise: Array, effects: Array) -> GroupSample:
+        """The same groups, which differ, in units in which they do not."""
+        rows = self.rows / np.sqrt(noise)[:, None, None]
+        rows[:, :, :-1] *= np.sqrt(effects)[:, None, None]
+        return GroupSample(
+            rows, self.counts, self.residuals / noise, self.is_whole, noise, effects
+        )
 
 
 @dataclass(frozen=True)
@@ -92,6 +120,9 @@ class SharedPrior:
     mean included. ``residual`` is r^2, ``n_means`` that of means with a flat prior,
     ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
     None where it is the same, and ``strength`` that of D's prior which the evidence favours.
+    ``own_noise`` (j + 1, 2) are the count and the residual that each of the first j groups, and any
+    other, has for noise of its own beside those of its rows; None where all have the same noise.
+    Effects are Student-t with ``effects_df`` degrees of freedom.
     """
 
     root: Array
@@ -102,6 +133,8 @@ class SharedPrior:
     log_determinants: float = 0.0
     best_root: Array | None = None
     strength: float = 0.0
+    own_noise: Array | None = None
+    effects_df: float = np.inf
 
     @property
     def new_group_prior(self) -> Array:
@@ -410,8 +443,9 @@ class _MeansRegression:
         white, log_determinants = whiten_groups(root, frame.rows)
         g = len(white)
         self.W = white[:, :, :-1]
-        target = white[:, :, -1] - self.W[:, :, ~free] @ mean[~free]
-        self.columns = np.ascontiguousarray(self.W[:, :, free])
+        of_means = self.W / frame.sample.stretch
+        target = white[:, :, -1] - of_means[:, :, ~free] @ mean[~free]
+        self.columns = np.ascontiguousarray(of_means[:, :, free])
         self.target = target
         self.free = free
         # Of fixed means the prior says nothing.
@@ -502,28 +536,48 @@ class _Deviance:
 
 def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> SharedPrior:
     """The prior in the coefficients themselves, and the one that each group gets."""
-    groups = len(frame.rows)
-    others = [means.without(g) for g in range(groups)] if groups <= FEW_GROUPS else []
-    tell: Callable[[Factor], Array] = lambda factor: _make_prior(frame, root, means, factor)  # noqa: E731
+    groups, sample = len(frame.rows), frame.sample
+    noise = np.ones(groups) if sample.noise is None else sample.noise
+    effects = np.ones(groups) if sample.effects is None else sample.effects
+    priors = [_make_prior(frame, root, means, means.factor)]
+    if groups <= FEW_GROUPS:
+        priors[:0] = [
+            _make_prior(frame, root, means, means.without(g), noise=noise[g], effects=effects[g])
+            for g in range(groups)
+        ]
+    elif sample.noise is not None:  # the mean is known so well that only effects count
+        priors[:0] = np.sqrt(noise / effects)[:, None, None] * priors[0]
     return SharedPrior(
         frame.expand_root(root),
         frame.from_whitened(means.mean),
-        np.array([tell(factor) for factor in [*others, means.factor]]),
+        np.array(priors),
         means.residual,
         means.n_flat,
         means.log_determinants,
     )
 
 
-def _make_prior(frame: _Frame, root: Array, means: _MeansRegression, factor: Factor) -> Array:
-    """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``."""
+def _make_prior(
+    frame: _Frame,
+    root: Array,
+    means: _MeansRegression,
+    factor: Factor,
+    *,
+    noise: float = 1.0,
+    effects: float = 1.0,
+) -> Array:
+    """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``.
+
+    Of a group, in units of its own noise, whose effects have a variance of their own.
+    """
     p, f = len(root), factor.n_coefficients
+    root = root * np.sqrt(noise / effects)
     both = Factor(f + p)
     relation = np.concatenate([-root[:, means.free], root], axis=1)
     both.append(relation, (root @ means.fixed)[:, None])
     block = np.zeros((f, f + p))
-    block[:, :f] = factor.root
-    both.append(block, np.ascontiguousarray(factor.moments))
+    block[:, :f] = np.sqrt(noise) * factor.root
+    both.append(block, np.sqrt(noise) * factor.moments)
     rows = np.zeros((p, len(frame.independent)))
     rows[:, frame.independent] = both.root[f:, f:] @ frame.root
     prior = Factor(len(frame.independent))

@@ -13,6 +13,7 @@ cdef extern from "posterity_arms.h" nogil:
         int values
         double df, stretch, floor
         unsigned long long seed
+        const unsigned char *first
     Py_ssize_t PK_LANES_SIZE(Py_ssize_t arms, pk_shape shape)
     int pk_is_deficient(const double *T, pk_shape shape)
     Py_ssize_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, Py_ssize_t arms, const pk_chooser *how, unsigned long long number)
@@ -34,23 +35,36 @@ cdef int _check_expected(const double *mean, Py_ssize_t arms) except -1:
     return 0
 
 
+cdef double _scale_of(double scale, double leverage) noexcept nogil:
+    """The scale of an expected target."""
+    cdef double width = scale * sqrt(leverage)
+    # 0 * inf: without noise so far, what is unknown is still unknown.
+    return width if width == width else INFINITY
+
+
 cdef class ArmsPath(RowPath):
     """Chooses among the groups of a bank by their expected targets, and learns single rows of them.
 
     ``posteriors`` (K, q, ld), those of the groups at ``slots`` (-1: unknown ones), are copied. What is expected is
-    Student-t, with ``df`` degrees of freedom (infinite: normal) and the root of the leverage times ``scale``.
+    Student-t, with ``df`` degrees of freedom (infinite: normal) and the root of the leverage times ``scale`` (K,).
+    Where arms have noise of their own, ``own_noise`` (K, 2) has its count and the residual beside that of the
+    posterior: their scales change with each row. Arms that come ``first`` (K,) are chosen before all others.
     """
 
     cdef double[::1] posteriors, lanes, work
+    cdef double[:, ::1] own_noise
     cdef unsigned char[::1] open_arms
     cdef Py_ssize_t[::1] slots
+    cdef unsigned char[::1] comes_first
     cdef Py_ssize_t clock, until, size
     cdef object known, reading, bank
+    cdef readonly object first
     cdef GroupPath path
     cdef readonly Py_ssize_t arms
-    cdef readonly double df, scale
+    cdef readonly double df
+    cdef double[::1] scale
 
-    def __init__(self, posteriors, bint intercept, names, double df, double scale, slots):
+    def __init__(self, posteriors, bint intercept, names, double df, scale, own_noise, slots, first):
         cdef Py_ssize_t k
         self.arms, q, ld = posteriors.shape
         RowPath.__init__(self, np.zeros((q, ld)), np.zeros(2), intercept, names)
@@ -60,7 +74,11 @@ cdef class ArmsPath(RowPath):
         self.slots = np.array(slots, dtype=np.intp)
         if self.slots.shape[0] != self.arms:
             raise ValueError(f"there are {self.slots.shape[0]} slots for {self.arms} arms")
-        self.df, self.scale = df, scale
+        self.df, self.scale = df, np.array(scale, dtype=np.float64)
+        self.own_noise = np.array(own_noise, dtype=np.float64)
+        self.first, self.comes_first = np.array(first, dtype=bool), np.append(first, True).astype(np.uint8)
+        if self.scale.shape[0] != self.arms or self.own_noise.shape[0] not in (0, self.arms):
+            raise ValueError(f"scales and noise are of {self.scale.shape[0]} arms: expected {self.arms}")
         if q <= PK_FEW_COLUMNS:
             self.lanes = _aligned(max(PK_LANES_SIZE(self.arms, self.shape), 1))
             pk_pad_lanes(&self.lanes[0], self.arms, self.shape)
@@ -97,7 +115,7 @@ cdef class ArmsPath(RowPath):
         if not 0 <= arm < self.arms:
             raise ValueError(f"there is no arm {arm}")
         slot = self.slots[arm]
-        if self.until == 0 or slot < 0 or not weight > 0.0:
+        if self.until == 0 or slot < 0 or self.comes_first[arm] or not weight > 0.0:
             return False
         _check_weight(weight)
         if not fabs(y) * root <= LARGEST:
@@ -111,10 +129,20 @@ cdef class ArmsPath(RowPath):
         memcpy(&self.path.buffer[0], &self.buffer[0], self.shape.ld * sizeof(double))
         self.path._learn_loaded(self.bank, slot, weight)
         self.clock += 1
-        pk_append_one(&self.posteriors[arm * self.shape.q * self.shape.ld], &self.buffer[0], self.shape)
+        cdef double *T = &self.posteriors[arm * self.shape.q * self.shape.ld]
+        cdef double before = T[self.shape.q * self.shape.ld - self.shape.ld + self.shape.p]
+        pk_append_one(T, &self.buffer[0], self.shape)
+        if self.own_noise.shape[0]:
+            self._learn_noise(arm, before, T[self.shape.q * self.shape.ld - self.shape.ld + self.shape.p], weight)
         if self.shape.q <= PK_FEW_COLUMNS:  # a view that was never set is not None
             self._lay(arm)
         return True
+
+    cdef void _learn_noise(self, Py_ssize_t arm, double before, double after, double weight) noexcept:
+        """Learn the noise of an arm from the roots of its posterior's residual before and after a row."""
+        cdef double then = (self.own_noise[arm, 1] + before * before) / self.own_noise[arm, 0]
+        self.own_noise[arm, 0] += weight
+        self.scale[arm] *= sqrt((self.own_noise[arm, 1] + after * after) / self.own_noise[arm, 0] / then)
 
     cdef void _lay(self, Py_ssize_t arm) noexcept:
         cdef const double *T = &self.posteriors[arm * self.shape.q * self.shape.ld]
@@ -124,12 +152,14 @@ cdef class ArmsPath(RowPath):
     cdef void _expect(self, const double *row, double *mean, double *width) noexcept nogil:
         pk_expect_arms(&self.posteriors[0], &self.lanes[0] if self.shape.q <= PK_FEW_COLUMNS else NULL,
                        &self.open_arms[0], self.arms, row, &self.work[0], self.shape, mean, width)
-        self._scale(width, self.arms)
+        cdef Py_ssize_t k
+        for k in range(self.arms):
+            width[k] = _scale_of(self.scale[k], width[k])
 
     cdef pk_chooser _chooser(self, how, double floor, unsigned long long seed) except *:
         cdef pk_chooser chooser
         chooser.values, chooser.stretch = how
-        chooser.df, chooser.floor, chooser.seed = self.df, floor, seed
+        chooser.df, chooser.floor, chooser.seed, chooser.first = self.df, floor, seed, &self.comes_first[0]
         return chooser
 
     def decide(self, x, const unsigned char[::1] allowed, how, double floor, unsigned long long seed,
@@ -177,7 +207,7 @@ cdef class ArmsPath(RowPath):
 
     cdef int _expect_rows(self, const double[:, ::1] X, means, widths) except -1:
         """Compute means and leverages of many rows and columns, by panels, arm after arm."""
-        cdef Py_ssize_t n = X.shape[0], k
+        cdef Py_ssize_t n = X.shape[0], k, i
         cdef double[::1] mean = np.empty(n), width = np.empty(n), buffer = _aligned(PK_APPEND_SIZE(self.shape))
         cdef pk_rows rows
         rows.X = &X[0, 0] if n and self.columns else NULL
@@ -187,15 +217,7 @@ cdef class ArmsPath(RowPath):
         for k in range(self.arms if n else 0):
             pk_predict_rows(&self.posteriors[k * self.shape.q * self.shape.ld], &buffer[0], &rows, self.shape,
                             &mean[0], &width[0])
-            self._scale(&width[0], n)
+            for i in range(n):
+                width[i] = _scale_of(self.scale[k], width[i])
             means[:, k], widths[:, k] = mean, width
         return 0
-
-    cdef void _scale(self, double *leverage, Py_ssize_t n) noexcept nogil:
-        """Convert leverages, in place, to scales of the expected targets."""
-        cdef Py_ssize_t i
-        for i in range(n):
-            leverage[i] = self.scale * sqrt(leverage[i])
-            # 0 * inf: without noise so far, what is unknown is still unknown.
-            if leverage[i] != leverage[i]:
-                leverage[i] = INFINITY

@@ -112,15 +112,17 @@ class GroupPath(RowPath):
 class ArmsPath(RowPath):
     arms: int
     df: float
-    scale: float
+    first: NDArray[np.bool_]
     def __init__(
         self,
         posteriors: Array,
         intercept: bool,
         names: Sequence[str] | None,
         df: float,
-        scale: float,
+        scale: Array,
+        own_noise: Array,
         slots: NDArray[np.intp],
+        first: NDArray[np.bool_],
     ) -> None: ...
     def use_prior_precision(self, known: Any) -> None: ...
     def is_of(self, known: Any) -> bool: ...

@@ -18,6 +18,7 @@ typedef struct {
     double df, stretch; /* degrees of freedom of all arms, infinite: normal; values lie so many times as far from the mean */
     double floor;       /* with this probability any arm */
     uint64_t seed;
+    const unsigned char *first; /* (arms) of which too little is known to compare them */
 } pk_chooser;
 
 #define PK_GOLDEN UINT64_C(0x9e3779b97f4a7c15)
@@ -67,8 +68,13 @@ PK_INLINE pk_vector pk_draw_t(uint64_t state, uint64_t first, double df)
     return pk_sqrt(square) * sine;
 }
 
+PK_INLINE int pk_comes_first(const pk_chooser *how, const double *width, ptrdiff_t k)
+{
+    return how->first[k] || !(width[k] < INFINITY);
+}
+
 /* The arm of decision `number`, of means and widths (arms) of the allowed ones, of which there is at least one. Those of
- * which nothing is known, of infinite width, come first, all alike, but for the floor. */
+ * which nothing is known, of infinite width, and those that are to come first, do so, all alike, but for the floor. */
 static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const unsigned char *allowed, ptrdiff_t arms,
                                const pk_chooser *how, uint64_t number)
 {
@@ -76,7 +82,7 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const un
     ptrdiff_t known = 0, unknown = 0, best = -1;
     for (ptrdiff_t k = 0; k < arms; k++)
         if (allowed[k]) {
-            int flat = !(width[k] < INFINITY);
+            int flat = pk_comes_first(how, width, k);
             unknown += flat;
             known += !flat;
         }
@@ -84,7 +90,7 @@ static ptrdiff_t pk_choose_arm(const double *mean, const double *width, const un
     if (unknown || floored) {
         ptrdiff_t count = floored ? known + unknown : unknown, skipped = (ptrdiff_t)(pk_uniform(state, 1) * (double)count);
         for (ptrdiff_t k = 0; k < arms; k++)
-            if (allowed[k] && (floored || !(width[k] < INFINITY)) && skipped-- == 0)
+            if (allowed[k] && (floored || pk_comes_first(how, width, k)) && skipped-- == 0)
                 return k;
     }
     double highest = -INFINITY, ties = 0.0, widths = 1.0;

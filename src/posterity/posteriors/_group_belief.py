@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.group_variances import let_groups_differ
 from posterity.evidence.shared import (
     EtaScale,
     GroupSample,
@@ -63,7 +64,13 @@ class GroupBelief:
         scale: EtaScale | None = None,
     ) -> SharedPrior:
         """The prior that the groups share; the search for it may begin near another one."""
-        if self.learns_covariance:
+        precision = self.precision
+        if precision is None and self.unit:
+            precision = make_unit_information_prior(sample, self.mean, intercept=intercept)
+
+        def learn(sample: GroupSample, near: SharedPrior | None) -> SharedPrior:
+            if precision is not None:
+                return with_given_precision(sample, precision, self.free, scale)
             return learn_prior(
                 sample,
                 noise,
@@ -74,10 +81,11 @@ class GroupBelief:
                 near=near,
                 scale=scale,
             )
-        precision = self.precision
-        if precision is None:
-            precision = make_unit_information_prior(sample, self.mean, intercept=intercept)
-        return with_given_precision(sample, precision, self.free, scale)
+
+        prior = learn(sample, near)
+        if scale is not None:
+            return prior
+        return let_groups_differ(prior, sample, noise, learn, relative=precision is not None)
 
 
 @dataclass(frozen=True)

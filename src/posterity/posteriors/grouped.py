@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions import Normal, StudentT
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -50,6 +51,11 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
+# Arms with fewer rewards are chosen first: from one row nothing is known of an arm's own noise.
+FEWEST_REWARDS = 2.0
+# Where normal distributions stand for others, these have the same quantile.
+ONE_SD = 0.841
+NORMAL_ONE_SD = float(Normal([0.0], [1.0]).ppf(ONE_SD)[0])
 
 
 @dataclass
@@ -192,16 +198,9 @@ class GroupedPosterior:
         while first < n:
             stop, opens = self._find_stretch(rows, first)
             part, some = rows.part(first, stop), slice(first, stop)
-            before, known = self._get_stream_noise(), self.bank.size
-            self._predict_then_learn_part(part, predictions[:, some])
+            self._predict_then_learn_part(part, predictions[:, some], noise[:, some])
             if opens and self.belief.learns_covariance:  # of a new direction nothing was known
                 predictions[1, stop - 1] = np.inf
-            for start, gains, sums in zip(
-                before, predictions[2:, some], noise[:, some], strict=True
-            ):
-                _cumulate(start, gains, sums)
-            groups = self._count_groups_by_row(part, known)
-            residual_df[some] -= self._count_flat_directions(groups)
             self.n_zero_weight += (
                 0 if part.weights is None else int(np.count_nonzero(part.weights == 0.0))
             )
@@ -269,8 +268,9 @@ class GroupedPosterior:
         mean, leverage = self.compute_means_and_leverages(X, slots)
         if self.sites is not None:
             return self.sites.predictive(mean + offsets, leverage, of_mean=of_mean)
+        noise = self._read_noise(reading, slots)
         leverage = leverage - float(of_mean)
-        return self.noise.predictive(mean, leverage, reading.residual_df, reading.residual)
+        return self.noise.predictive(mean, leverage, *noise)
 
     def arms_path(self, slots: Slots, names: Any) -> ArmsPath:
         """Return the compiled path that chooses among groups at ``slots``, -1 for unknown ones."""
@@ -279,11 +279,9 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        noise = self.noise.predictive(
-            np.zeros(1), np.zeros(1), reading.residual_df, reading.residual
-        )
-        df = float(getattr(noise, "df", np.inf))
-        path = ArmsPath(triangles, self.intercept, names, df, float(noise.scale[0]), slots)
+        first = np.append(self.bank.seen, 0.0)[slots] < FEWEST_REWARDS
+        scales = self._read_scales(reading, slots)
+        path = ArmsPath(triangles, self.intercept, names, *scales, slots, first)
         path.use_prior_precision(self)
         return path
 
@@ -382,24 +380,35 @@ class GroupedPosterior:
     ) -> SharedPrior:
         return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
 
-    def _predict_then_learn_part(self, rows: GroupedRows, out: Array) -> None:
-        """Learn rows, say what each was before it, and account for the noise they bring."""
-        bank, priors = self.bank, self._get_stream_prior().priors
-        self.newest_reading, begins = None, bank.size == 0
+    def _predict_then_learn_part(self, rows: GroupedRows, out: Array, noise: Array) -> None:
+        """Learn rows, say what each was before it, and account for the noise they bring.
+
+        ``noise`` (2, n) is that before each row: its residual, and its count less flat directions.
+        """
+        bank, prior, before = self.bank, self._get_stream_prior(), self._get_stream_noise()
+        priors, self.newest_reading, begins = prior.priors, None, bank.size == 0
+        own = None if prior.own_noise is None else self._get_own_noise(prior, rows.slots)[::-1]
+        groups = self._count_groups_by_row(rows, bank.size)
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is not None:
             kept = self.sites.join(rows, begins=begins)
             self.sites = self.sites.learn_in_order(bank, rows, priors, out[:2]).with_rows(kept)
-            out[0], out[2:] = rows.y - out[0], 0.0
+            out[0], noise[...] = rows.y - out[0], 0.0
             return
         bank.predict_then_learn_rows(rows, priors, self.discount, out)
         if rows.weights is None and self.discount == 1.0:
             out[3] = 1.0  # which the bank leaves out
+        if own is not None:
+            _cumulate_by_group(rows.numbers, own, out[2:], noise)
+            return
         if not self._uses_all_groups:
             out[2:] = 0.0  # until the next update the noise is that of some groups
         assert self.noise_residual is not None
         self.noise_residual += float(out[2].sum())
         self.noise_count += float(out[3].sum())
+        for start, gains, sums in zip(before, out[2:], noise, strict=True):
+            _cumulate(start, gains, sums)
+        noise[1] -= self._count_flat_directions(groups)
 
     def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:
         """Count the groups that the noise is of by each row, those that begin here included."""
@@ -521,6 +530,42 @@ class GroupedPosterior:
                 leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
 
+    def _read_noise(self, reading: PriorAndNoise, slots: Slots) -> tuple[Any, Any]:
+        """Count and residual of the noise: of all groups, or of each row's at ``slots``."""
+        prior = reading.prior
+        if prior.own_noise is None:
+            return reading.residual_df, reading.residual
+        which, places = np.unique(slots, return_inverse=True)
+        return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
+
+    def _read_scales(self, reading: PriorAndNoise, slots: Slots) -> tuple[float, Array, Array]:
+        """Degrees of freedom of expected targets and scale (g,) of each group at ``slots``.
+
+        Also, where each has noise of its own, this noise (g, 2) before the group's rows. Then these
+        are normal of the same quantile one standard deviation above the mean.
+        """
+        own, zeros = reading.prior.own_noise, np.zeros((2, len(slots)))
+        noise = self.noise.predictive(*zeros, *self._read_noise(reading, slots))
+        if own is None:
+            return float(getattr(noise, "df", np.inf)), noise.scale, np.zeros((0, 2))
+        own = own[np.where(slots < len(own) - 1, slots, -1)]
+        # What was known at the last update, so that the same holds until the next one.
+        then = self.bank.count if self.sample is None else self.sample.counts
+        df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
+        one_sd = StudentT(np.maximum(df, TOLERANCE)).ppf(ONE_SD) / NORMAL_ONE_SD
+        own = np.column_stack([noise.df, own[:, 1]])
+        return np.inf, noise.scale * one_sd, own
+
+    def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
+        """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
+        own, bank = prior.own_noise, self.bank
+        assert own is not None
+        noise = own[np.where(slots < len(own) - 1, slots, -1)].T.copy()
+        known = (slots >= 0) & (slots < bank.size)
+        noise[0, known] += bank.count[slots[known]]
+        noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
+        return noise
+
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
         """Return the end of the stretch of rows from ``first``: the prior's next update.
 
@@ -547,8 +592,8 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         which = np.arange(most) * bank.size // most
     return GroupSample(
         bank.rows(which),
-        float(bank.count[which].sum()),
-        float(bank.residuals(which).sum()),
+        bank.count[which].copy(),
+        bank.residuals(which),
         bank.size <= most,
     )
 
@@ -558,6 +603,15 @@ def _cumulate(start: float, gains: Array, out: Array) -> None:
     out[0] = start
     out[1:] = gains[:-1]
     np.cumsum(out, out=out)
+
+
+def _cumulate_by_group(numbers: NDArray[np.int32], start: Array, gains: Array, out: Array) -> None:
+    """Return the cumulative sums (2, n) before each gain, of each group from its ``start``."""
+    order = np.argsort(numbers, kind="stable")
+    sums = np.cumsum(gains[:, order], axis=1) - gains[:, order]
+    firsts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    of_first = np.repeat(sums[:, firsts], np.diff(firsts, append=len(order)), axis=1)
+    out[:, order] = sums - of_first + start[:, numbers[order]]
 
 
 def _sum_residuals(posteriors: Array) -> float:

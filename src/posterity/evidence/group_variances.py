@@ -1,0 +1,285 @@
+"""Groups whose noise, or whose effects, vary by more in some than in others.
+
+The variances of a group's noise and of its effects are those of all groups times a factor each,
+
+    f ~ scaled inverse chi-squared(df, 1),
+
+(Gelman et al. 2013, sections 5.7 and 17.2: effects of such a variance are Student-t). What a group
+tells of its factor are values q_i ~ Normal(0, own_i f + other_i). As a function of log f their
+posterior is matched, at its mode and with its expected curvature a there, by that of an inverse
+gamma, 1 / f ~ Gamma(a, a f); where ``other`` is 0 this is exact. Its integral is the evidence of
+``df``: if none is better than an infinite one, groups are alike. What all groups share is learned
+from rows that are divided by the roots of their factors, and these from what is shared, in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from posterity.evidence.shared import GroupSample, SharedPrior
+from posterity.factor.grouped import GroupBank, whiten_groups
+from posterity.noise import Noise
+
+Array = NDArray[np.float64]
+
+# Degrees of freedom that are compared; with the last one groups are as good as alike.
+DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
+# By so much the log evidence of groups that differ has to be higher, and by so many standard
+# deviations its slope where they are alike: else it need not be worked out.
+LEAST_GAIN, LEAST_SLOPE = 0.0, 0.0
+MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 1e-3
+# Turns between factors and what is shared, until no logarithm of a factor moves further.
+MOST_TURNS, NEAR = 8, 0.05
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What groups vary by: values (g, h) and the parts of their variances.
+
+    ``squares`` (g, h) of the values; the variance of each is ``own`` f + ``other``. ``count`` (g,)
+    more values have the variance f, and the sum of squares ``residual`` (g,).
+    """
+
+    squares: Array
+    own: Array
+    other: Array
+    count: Array
+    residual: Array
+
+    def log_density(self, logs: Array) -> Array:
+        """(..., g) log densities at the logarithms of the factors, up to a constant."""
+        factor = np.exp(logs)
+        variance = self.own * factor[..., None] + self.other
+        terms = np.sum(np.log(variance) + self.squares / variance, axis=-1)
+        return -0.5 * (terms + self.count * logs + self.residual / factor)
+
+    def evaluate(self, logs: Array) -> tuple[Array, Array]:
+        """(..., g) slopes by the logarithms of the factors, and expected curvatures."""
+        factor = np.exp(logs)
+        own = self.own * factor[..., None]
+        variance = own + self.other
+        share = own / variance
+        slope = np.sum(share * (self.squares / variance - 1.0), axis=-1)
+        slope += self.residual / factor - self.count
+        return 0.5 * slope, 0.5 * (np.square(share).sum(axis=-1) + self.count)
+
+
+@dataclass(frozen=True)
+class GroupFactors:
+    """Factors of variances, ``values`` (g,), each known as if by so many ``degrees`` (g,).
+
+    ``df`` are those of their prior, and ``gain`` the log evidence of groups that differ.
+    ``log_volume`` is the log of the integral over all factors, relative to the density there.
+    """
+
+    values: Array
+    degrees: Array
+    df: float
+    gain: float
+    log_volume: float
+
+    @classmethod
+    def alike(cls, groups: int) -> GroupFactors:
+        """Those of groups that do not differ."""
+        return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 0.0, 0.0)
+
+
+def learn_factors(spread: Spread) -> GroupFactors:
+    """The factors under the prior of the highest evidence; all are 1 where groups are alike."""
+    groups = len(spread.count)
+    slope, curvature = spread.evaluate(np.zeros(groups))
+    excess = np.sum(slope**2 - curvature)  # the slope of the evidence by 1 / df
+    if not excess > LEAST_SLOPE * np.sqrt(2.0 * np.sum(curvature**2)):
+        return GroupFactors.alike(groups)
+    logs, log_scale, df = np.zeros((len(DEGREES), groups)), np.zeros(len(DEGREES)), DEGREES[:, None]
+    for _ in range(MOST_STEPS):
+        slope, curvature = spread.evaluate(logs)
+        slope += 0.5 * df * (np.exp(log_scale[:, None] - logs) - 1.0)
+        step = np.clip(slope / (curvature + 0.5 * df), -LONGEST_STEP, LONGEST_STEP)
+        logs = logs + step
+        last, log_scale = log_scale, -np.log(np.mean(np.exp(-logs), axis=1))
+        if max(np.abs(step).max(), np.abs(last - log_scale).max()) < TOLERANCE:
+            break
+    curvature = spread.evaluate(logs)[1] + 0.5 * df
+    away = log_scale[:, None] - logs
+    volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
+    volume += gammaln(curvature) - curvature * (np.log(curvature) - 1.0)
+    evidence = np.sum(spread.log_density(logs) + volume, axis=1)
+    weights = np.exp(evidence[:-1] - evidence[:-1].max())
+    gain = float(evidence[:-1].max() - evidence[-1] + np.log(np.mean(weights)))
+    if not gain > LEAST_GAIN:
+        return GroupFactors.alike(groups)
+    weights /= weights.sum()
+    # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
+    precision, shape = np.exp(away[:-1]), curvature[:-1]
+    mean = weights @ precision
+    shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
+    df = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
+    return GroupFactors(1.0 / mean, 2.0 * shape, df, gain, float(weights @ volume[:-1].sum(axis=1)))
+
+
+# ---- groups --------------------------------------------------------------------------------------
+
+
+def let_groups_differ(
+    prior: SharedPrior,
+    sample: GroupSample,
+    noise: Noise,
+    learn: Callable[[GroupSample, SharedPrior], SharedPrior],
+    *,
+    relative: bool,
+) -> SharedPrior:
+    """What groups share, given a factor for the noise of each, and for its effects.
+
+    Parameters
+    ----------
+    prior
+        That of groups that are alike; it is returned where the evidence finds them so.
+    sample
+        The groups.
+    noise
+        Where it is known, or has a given prior, it is the same in all groups.
+    learn
+        Learns what groups share from a sample in which they do not differ, near another prior.
+    relative
+        Whether effects vary in units of the noise of their own group, and with its factor.
+    """
+    factors = _Factors.even(len(sample.rows))
+    for _ in range(MOST_TURNS):
+        last, factors = factors, factors.learn(sample, prior, noise, relative=relative)
+        if not factors.differ:
+            return prior if not last.differ else learn(sample, prior)
+        v = factors.noise.values
+        prior = learn(sample.scale(v, v if relative else factors.effects.values), prior)
+        if factors.distance(last) <= NEAR:
+            break
+    return factors.tell(prior, sample, noise, relative=relative)
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """The factors of each group's noise and effects."""
+
+    noise: GroupFactors
+    effects: GroupFactors
+
+    @classmethod
+    def even(cls, groups: int) -> _Factors:
+        return cls(GroupFactors.alike(groups), GroupFactors.alike(groups))
+
+    @property
+    def differ(self) -> bool:
+        return self.noise.gain + self.effects.gain > 0.0
+
+    def distance(self, other: _Factors) -> float:
+        """The largest change of the logarithm of a factor."""
+        noise = np.log(self.noise.values / other.noise.values)
+        effects = np.log(self.effects.values / other.effects.values)
+        return float(np.abs(np.append(noise, effects)).max(initial=0.0))
+
+    def learn(
+        self, sample: GroupSample, prior: SharedPrior, noise: Noise, *, relative: bool
+    ) -> _Factors:
+        """The factors given what groups share; first those that differ more."""
+        variance = _noise_variance(sample, prior, noise)
+        if not 0.0 < variance < np.inf:
+            return _Factors.even(len(sample.rows))
+        given = any(noise.parameters)
+        if relative:
+            spread = _compute_errors(sample, prior, variance)
+            return self if given else replace(self, noise=learn_factors(spread))
+        parts = _compute_parts(sample, prior, variance)
+        effects = learn_factors(parts.of_effects(self.noise.values))
+        if given:
+            return _Factors(self.noise, effects)
+        noises = learn_factors(parts.of_noise(self.effects.values))
+        if noises.gain < effects.gain:
+            return _Factors(learn_factors(parts.of_noise(effects.values)), effects)
+        return _Factors(noises, learn_factors(parts.of_effects(noises.values)))
+
+    def tell(
+        self, prior: SharedPrior, sample: GroupSample, noise: Noise, *, relative: bool
+    ) -> SharedPrior:
+        """The prior with the noise of each group, and with the evidence of all factors."""
+        logs = np.log(self.noise.values) @ sample.counts
+        volume = self.noise.log_volume + self.effects.log_volume
+        told = replace(
+            prior,
+            log_determinants=prior.log_determinants + 2.0 * volume - float(logs),
+            effects_df=self.effects.df,
+        )
+        if np.isinf(self.noise.df):
+            return told
+        variance = _noise_variance(sample, prior, noise)
+        new = np.array([[self.noise.df - _count_flat(prior), self.noise.df * variance]])
+        if relative:
+            return replace(told, own_noise=new)
+        posteriors = GroupBank.of(sample.rows).posteriors(prior.priors)
+        known = self.noise.degrees
+        residual = known * self.noise.values * variance - posteriors[:, -1] ** 2 - sample.residuals
+        own = np.column_stack([known - sample.counts, np.maximum(residual, 0.0)])
+        return replace(told, own_noise=np.concatenate([own, new]))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Independent values (g, p) of groups: squares, and variances that effects add to the noise's.
+
+    In units of the noise's variance; ``count`` and ``residual`` (g,) are of noise alone.
+    """
+
+    squares: Array
+    effects: Array
+    count: Array
+    residual: Array
+
+    def of_noise(self, effects: Array) -> Spread:
+        ones = np.ones_like(self.squares)
+        other = effects[:, None] * self.effects
+        return Spread(self.squares, ones, other, self.count, self.residual)
+
+    def of_effects(self, noise: Array) -> Spread:
+        none = np.zeros(len(noise))
+        other = np.broadcast_to(noise[:, None], self.squares.shape)
+        return Spread(self.squares, self.effects, other, none, none)
+
+
+def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> _Parts:
+    """The values of each group along the axes in which its effects are independent."""
+    kept = np.diag(prior.root) > 0.0
+    R, z = sample.rows[:, :, :-1], sample.rows[:, :, -1]
+    A = R[:, :, kept] @ np.linalg.inv(prior.root[np.ix_(kept, kept)])
+    effects, axes = np.linalg.eigh(A @ np.swapaxes(A, 1, 2))
+    values = (np.swapaxes(axes, 1, 2) @ (z - R @ prior.mean)[:, :, None])[:, :, 0]
+    count = sample.counts - z.shape[1]
+    squares, residual = values**2 / variance, sample.residuals / variance
+    return _Parts(squares, np.maximum(effects, 0.0), count, residual)
+
+
+def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) -> Spread:
+    """The errors of each group, its coefficients integrated: all of their variance is its own."""
+    white = whiten_groups(prior.root, sample.rows)[0]
+    errors = white[:, :, -1] - white[:, :, :-1] @ prior.mean
+    flat = np.count_nonzero(np.diag(prior.root) == 0.0)
+    none = np.zeros((len(errors), 0))
+    residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
+    return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
+
+
+def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:
+    """The variance of the noise that all groups share."""
+    precision = noise.precision(sample.count - prior.n_means, prior.residual)
+    return 1.0 / precision if precision > 0.0 else np.inf
+
+
+def _count_flat(prior: SharedPrior) -> float:
+    """The number of directions in which a new group's prior is flat."""
+    return float(np.count_nonzero(np.diagonal(prior.new_group_prior)[:-1] == 0.0))
+
+
+__all__ = ["GroupFactors", "Spread", "learn_factors", "let_groups_differ"]
