@@ -141,10 +141,13 @@ class Changepoint:
     densities.
 
     Every regime shares the estimator's prior: one that is much too tight (``prior_precision`` is
-    relative to the noise when that is learned) makes all fit badly, and hides small changes. An
-    outlier, many noise standard deviations away, looks like a change, and the rows after it like
-    another. Slow drift is followed better by :class:`Adaptive`. A call that predicts keeps about
-    2 kB a row while it runs: pass long streams in chunks.
+    relative to the noise when that is learned) makes all fit badly, and hides small changes. With
+    Gaussian targets a row may be an outlier instead: with probability 1% its noise has ten times
+    the standard deviation. A regime of 15 rows or more does not learn a row that is more probable
+    so; predictions do not expect outliers. Where there is a posterior for each row, an outlier
+    still looks like a change, and the rows after it like another. Slow drift is reported as a
+    change, too, and is followed better by :class:`Adaptive`. A call that predicts keeps about 2 kB
+    a row while it runs: pass long streams in chunks.
 
     Examples
     --------

@@ -14,7 +14,7 @@ cdef extern from "posterity_runs.h" nogil:
         const double *triangle
         double residual_df, count, variance, stale
     ctypedef struct pk_run_rules:
-        double known_precision, shape, rate, smallest, negligible, room
+        double known_precision, shape, rate, smallest, negligible, room, judging, outlier_scale, log_outlier
         Py_ssize_t most, between_looks
     ctypedef struct pk_run_trace:
         double *hazard
@@ -35,8 +35,9 @@ cdef extern from "posterity_runs.h" nogil:
 cdef class RunsKernel:
     """Learns rows (n, m) in runs: ``runs`` and ``trace`` as in posteriors/banked_runs.py, in place.
 
-    ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most and
-    between_looks. ``begun`` and ``earlier`` tell of the changes that are new, numbered from those ``known`` on.
+    ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most,
+    between_looks, judging, outlier_scale and log_outlier. ``begun`` and ``earlier`` tell of the changes that are new, numbered
+    from those ``known`` on.
     """
 
     cdef object runs, held
@@ -86,7 +87,8 @@ cdef class RunsKernel:
         self.rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
         self.rules.known_precision, self.rules.shape, self.rules.rate = noise
         self.rules.smallest, self.rules.negligible, self.rules.room, self.stale = rules[:4]
-        self.rules.most, self.rules.between_looks = rules[4:]
+        self.rules.most, self.rules.between_looks = rules[4:6]
+        self.rules.judging, self.rules.outlier_scale, self.rules.log_outlier = rules[6:]
         self.trace.hazard, self.trace.size, self.trace.first = &hazard[0], &size[0], &firsts[0, 0]
         self.trace.probability, self.trace.begun, self.trace.earlier = &belief[0, 0], &begun[0], &earlier[0]
         self.trace.most, self.trace.known = capacity, 0
@@ -100,7 +102,7 @@ cdef class RunsKernel:
             self.trace.residual_df = &outputs[0, 0]
             outputs = trace.residual
             self.trace.residual = &outputs[0, 0]
-        self.hazards, self.work, self.row = hazards, np.empty(3 * capacity), _aligned(self.shape.ld)
+        self.hazards, self.work, self.row = hazards, np.empty(5 * capacity), _aligned(self.shape.ld)
         self.kept = np.empty(capacity, dtype=np.uint8)
 
     def learn(self, Py_ssize_t i, start):

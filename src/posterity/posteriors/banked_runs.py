@@ -34,6 +34,9 @@ NOISE_ROWS = 3.0
 RESTART_CHANGE = 0.02
 # Rows between two looks at which runs are negligible.
 ROWS_BETWEEN_LOOKS = 8
+# A row may be an outlier: with this probability its noise has so many times the standard deviation.
+# Only a run that has learned rows enough to know its noise can tell one.
+OUTLIER_PROBABILITY, OUTLIER_SCALE, JUDGING_ROWS = 0.01, 10.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,9 @@ class BankedRuns(Runs):
             RESTART_CHANGE,
             self.strategy.max_runs,
             ROWS_BETWEEN_LOOKS,
+            JUDGING_ROWS,
+            OUTLIER_SCALE,
+            math.log(OUTLIER_PROBABILITY),
         )
         ways = self.fresh.intercept, self.fresh.noise.parameters, rules
         return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways)
