@@ -148,7 +148,7 @@ class Switching(Hypotheses):
     @property
     def n_held(self) -> float:
         """The weight of rows that is left in the longest memory."""
-        return max(one.n_effective for one in self.members)
+        return max(one.n_held for one in self.members)
 
     # ---- learning ------------------------------------------------------------------------------
 
