@@ -18,6 +18,7 @@ cdef extern from "posterity_runs.h" nogil:
         Py_ssize_t most, between_looks
     ctypedef struct pk_run_trace:
         double *hazard
+        double *log_density
         double *probability
         double *error
         double *leverage
@@ -58,12 +59,12 @@ cdef class RunsKernel:
         cdef long long[::1] first = runs.first, change, begun, earlier, size = trace.size
         cdef double[:, ::1] outputs, belief = trace.probability
         cdef long long[:, ::1] firsts = trace.first
-        cdef double[::1] hazard = trace.hazard
+        cdef double[::1] hazard = trace.hazard, log_density = trace.log_density
         cdef Py_ssize_t n = X.shape[0], capacity = probability.shape[0]
         self.shape.k, self.shape.p, self.shape.q, self.shape.ld = 1, bank.shape[1] - 1, bank.shape[1], bank.shape[2]
         if bank.shape[0] != capacity + 1 or X.shape[1] + intercept != self.shape.p or belief.shape[1] != capacity:
             raise ValueError("bank, runs, trace and rows do not go together")
-        if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n:
+        if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n or log_density.shape[0] != n:
             raise ValueError("rows, hazards and trace do not go together")
         if self.shape.ld != (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE or runs.size < 1:
             raise ValueError("the bank holds no triangles")
@@ -91,7 +92,7 @@ cdef class RunsKernel:
         self.rules.judging, self.rules.outlier_scale, self.rules.log_outlier = rules[6:]
         self.trace.hazard, self.trace.size, self.trace.first = &hazard[0], &size[0], &firsts[0, 0]
         self.trace.probability, self.trace.begun, self.trace.earlier = &belief[0, 0], &begun[0], &earlier[0]
-        self.trace.most, self.trace.known = capacity, 0
+        self.trace.log_density, self.trace.most, self.trace.known = &log_density[0], capacity, 0
         self.trace.error = self.trace.leverage = self.trace.residual_df = self.trace.residual = NULL
         if len(trace.error):
             outputs = trace.error

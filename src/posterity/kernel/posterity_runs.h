@@ -26,9 +26,10 @@ typedef struct {
     ptrdiff_t most, between_looks;
 } pk_run_rules;
 
-/* What was believed before row i of a call: rows of `most` numbers, those from error on NULL where nobody asked. */
+/* What was believed before row i of a call, and its log density: rows of `most` numbers, those from error on NULL where nobody
+ * asked. */
 typedef struct {
-    double *hazard, *probability, *error, *leverage, *residual_df, *residual;
+    double *hazard, *log_density, *probability, *error, *leverage, *residual_df, *residual;
     long long *size, *first, *begun, *earlier;
     ptrdiff_t most, known;
 } pk_run_trace;
@@ -239,7 +240,8 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
     best = pk_exponentiate(score, likelihood, &total, k);
     if (!isfinite(best))
         return 0;
-    s->log_evidence += best + log(total);
+    trace->log_density[i] = best + log(total);
+    s->log_evidence += trace->log_density[i];
     if (pk_find_outliers(s, rules, weight, error, leverage, score, gain, shape))
         pk_exponentiate(score, likelihood, &total, k);
     for (ptrdiff_t b = 0; b < k; b++) {

@@ -157,21 +157,19 @@ class BankedRuns(Runs):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
-    ) -> Mixture:
-        """Learn row after row; returns the mixture predicted for each target before its row.
+    def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
+        """Learn rows; returns the mixture predicted for each target, and its log densities (n,).
 
         Its components are the runs, and a new one for the case of a change right before the row.
         """
-        history = self._learn(X, y, weights, elapsed, with_predictions=True)
+        history = self._learn(X, y, weights, *others, with_predictions=True)
         most = int(history.size.max(initial=0)) + 1
         noise, components = self.fresh.noise, []
         for run in range(most):
             parts = (history.leverage, history.residual_df, history.residual)
             mean = y[:, 0] - history.error[:, run]
             components.append(noise.predictive(mean, *(part[:, run].copy() for part in parts)))
-        return Mixture(components, history.weights()[:, :most])
+        return Mixture(components, history.weights()[:, :most]), history.log_density
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""

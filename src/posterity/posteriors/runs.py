@@ -67,14 +67,14 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
 
 
 class RunHistory:
-    """Run probabilities before each row of a call; arrays are (n, most runs).
+    """Run probabilities before each row of a call, (n, most runs), and its log density (n,).
 
     ``error``, ``leverage``, ``residual_df`` and ``residual`` are those of each run's prediction,
     if they are asked for.
     """
 
     def __init__(self, n_rows: int, most: int, *, with_predictions: bool = False) -> None:
-        self.hazard = np.zeros(n_rows)
+        self.hazard, self.log_density = np.zeros(n_rows), np.zeros(n_rows)
         self.size = np.zeros(n_rows, dtype=np.intp)
         self.first = np.zeros((n_rows, most), dtype=np.int64)
         self.probability = np.zeros((n_rows, most))

@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.factor import Factor
 from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath
-from posterity.posteriors.ensemble import HAS_VARIANCE, clip_log_densities
+from posterity.posteriors.ensemble import HAS_VARIANCE, Ranks, clip_log_densities
 from posterity.posteriors.memory import Several
 from posterity.posteriors.switching import Switching
 
 Array = NDArray[np.float64]
+
+# A Student-t of no more degrees of freedom has no variance.
+LEAST_RESIDUAL_DF = 2
 
 
 @dataclass
@@ -46,20 +49,31 @@ class Strategies(Switching):
         reader = Factor(self.common.n_features).row_path(False, names)
         return cast(RowPath, StrategiesPath(reader, self))
 
-    def weigh_next(self) -> Array:
-        """Weights (k,) for the next row, where all members have a variance."""
-        return self._weigh(*_as_row(np.ones(len(self.members))), self.scores.copy())[0][0]
+    def _rank(self, predictions: list[Any], densities: Array, weights: Array | None) -> Ranks:
+        # Where a direction is open a row adds nothing to the evidence.
+        each = np.ones(densities.shape[1]) if weights is None else weights
+        before = self.n_observations - np.cumsum(each[::-1])[::-1]
+        return self._rank_after(before) * (densities != 0.0).astype(np.uint8)
+
+    def _rank_after(self, count: Array) -> Ranks:
+        """(k, n) after so many rows (n,): all wait for the first until their noise has a variance.
+
+        Its prior may be learned, and theirs be flat.
+        """
+        waits = np.arange(len(self.members))[:, None] > 0
+        knows = (count > self.common.n_coefficients + LEAST_RESIDUAL_DF) | ~waits
+        return HAS_VARIANCE * knows.astype(np.uint8)
 
     def learn_weights(self, gained: Array) -> None:
         """Weigh the members by what a row, which they have learned, added to their evidences."""
-        _, log_density = self._weigh(*_as_row(gained), self.scores)
+        densities = clip_log_densities(gained)[:, None]
+        _, log_density = self._weigh(densities, self._rank([], densities, None), self.scores)
         self.scores.log_evidence += log_density
 
-
-def _as_row(gained: Array) -> tuple[Array, NDArray[np.uint8]]:
-    """Log densities and ranks (k, 1): where a direction is open a row adds nothing."""
-    ranks = HAS_VARIANCE * (gained != 0.0)
-    return clip_log_densities(gained)[:, None], ranks.astype(np.uint8)[:, None]
+    def ahead(self) -> tuple[Sequence[Any], Array]:
+        """The members, and their weights (k,) for the next row."""
+        ranks = self._rank_after(np.array([self.n_observations]))
+        return self.members, self._weigh(np.zeros(ranks.shape), ranks, self.scores.copy())[0][0]
 
 
 class StrategiesPath:
@@ -89,8 +103,8 @@ class StrategiesPath:
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
         """Learn the row; False, and nothing happens, where it must be learned in another way."""
         values, averaged = self.values(x), self.averaged
-        # Rows that can't be learned, and those before all members have a variance, are left.
-        if self._closed or weight != 1.0 or not self._is_known or not abs(y) <= LARGEST:
+        # Rows that can't be learned are left to the general code, which says why.
+        if self._closed or weight != 1.0 or not abs(y) <= LARGEST:
             return False
         if not np.abs(values).max(initial=0.0) <= LARGEST:
             return False
@@ -118,16 +132,8 @@ class StrategiesPath:
         after = [one.log_evidence for one in self.averaged.members]
         self.averaged.learn_weights(np.subtract(after, before))
 
-    @property
-    def _is_known(self) -> bool:
-        """True if there were rows enough for all members to have a variance."""
-        common = self.averaged.common
-        return bool(common.n_observations > common.n_coefficients + 2)
-
     def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at ``x``, as the next row."""
-        values = self.values(x)
-        if not self._is_known:
-            return float(self.averaged.predict_mean_ahead(values)[0])
-        means = [path.predict_mean(values[0]) for path in self._paths]
-        return float(self.averaged.weigh_next() @ means)
+        values, weights = self.values(x)[0], self.averaged.ahead()[1].tolist()
+        pairs = zip(self._paths, weights, strict=True)
+        return sum(weight * path.predict_mean(values) for path, weight in pairs if weight)
