@@ -123,7 +123,7 @@ class Adaptive:
         return MixedPosterior.of(Switching.before_data(members, *rules, learns_noise=learns_noise))
 
     def _begin_each(self, posterior: LinearPosterior) -> list[LinearPosterior]:
-        """Return what is averaged over by default; only what fades needs a prior that is learned."""
+        """Return what is averaged over by default; only what fades learns its prior."""
         fading = replace(self, discounts=self.grid(posterior.n_coefficients))
         flat = posterior.single_factor
         plain = posterior.copy_for_average() if flat is None else flat
@@ -236,3 +236,8 @@ class Changepoint:
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""
         return -np.expm1(elapsed * math.log1p(-self.hazard))
+
+    def after(self, elapsed: float) -> Changepoint:
+        """The same whose unit of time is so long: its hazard is that of all of it."""
+        least, most = np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg
+        return replace(self, hazard=float(np.clip(self.hazards(np.array(elapsed)), least, most)))

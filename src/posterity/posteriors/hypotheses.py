@@ -22,7 +22,7 @@ from posterity.kernel import RowPath
 from posterity.noise import Joint
 from posterity.posteriors._reads import refuse
 from posterity.posteriors.ensemble import clip_log_densities
-from posterity.posteriors.gaussian import NO_CHANGES
+from posterity.posteriors.gaussian import NO_CHANGES, refuse_waiting
 
 Array = NDArray[np.float64]
 
@@ -127,6 +127,9 @@ class Hypotheses:
     def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> bool:
         """Know what ``other`` does, of fewer features; False where features can't join later."""
         return False
+
+    # Let time pass after the last row: only of some kinds.
+    wait = refuse_waiting
 
     # ---- reading -------------------------------------------------------------------------------
 

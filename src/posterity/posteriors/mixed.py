@@ -56,6 +56,7 @@ class MixedPosterior(LinearPosterior):
     row_path = read_along("hypotheses.row_path")
     add_classes = read_along("hypotheses.add_classes")
     reorder = read_along("hypotheses.reorder")
+    wait = read_along("hypotheses.wait")
     ahead = read_along("hypotheses.ahead")
     coefficients = read_along("hypotheses.coefficients")
     joint = read_along("hypotheses.joint")

@@ -46,6 +46,9 @@ class ChangeStrategy(Protocol):
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time."""
 
+    def after(self, elapsed: float) -> Self:
+        """The same whose unit of time is so long."""
+
 
 class Change(NamedTuple):
     """A change right before a row, and the one before it."""
@@ -182,6 +185,10 @@ class Runs(Hypotheses):
     def next_hazard(self) -> float:
         """Probability of a change right before a row, one unit of time from now."""
         return float(self.strategy.hazards(np.ones(1))[0])
+
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row: a change may have come in all of it."""
+        self.strategy = self.strategy.after(elapsed)
 
     @property
     def last_change(self) -> Change | None:

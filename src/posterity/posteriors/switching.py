@@ -275,6 +275,15 @@ class Switching(Hypotheses):
         df, _, _ = self._follow(self.noises.copy()).score(nothing, origin, scale, nothing)
         return np.hstack([df, np.square(scale)])
 
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row, in all members.
+
+        A short memory that predicts well stands for coefficients that move fast, not for all being
+        forgotten after a while.
+        """
+        for one in self.members:
+            one.wait(one.memory.find_steady_time(elapsed))
+
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``."""
         return np.asarray(self.average(lambda one: one.predict_mean_ahead(X)))
