@@ -17,7 +17,13 @@ from posterity import BayesianLinearRegression
 from posterity.forgetting import Changepoint
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors._row_evidence import compute_evidence_gain
-from posterity.posteriors.banked_runs import ROWS_BETWEEN_LOOKS, BankedRuns
+from posterity.posteriors.banked_runs import (
+    JUDGING_ROWS,
+    OUTLIER_PROBABILITY,
+    OUTLIER_SCALE,
+    ROWS_BETWEEN_LOOKS,
+    BankedRuns,
+)
 from posterity.posteriors.ensemble import update_probabilities
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.runs import Change, RunHistory, select_runs
@@ -210,6 +216,34 @@ def test_every_change_of_many_is_found() -> None:
     assert np.abs(found - np.arange(100, 1000, 100)).max() <= 3
 
 
+@pytest.mark.parametrize("slope", [0.0, 2.0])
+@pytest.mark.parametrize("settings", [FLAT, {}, {"prior_precision": 1.0, "noise_precision": 1.0}])
+def test_an_outlier_is_no_change(slope: float, settings: dict[str, Any]) -> None:
+    found, widths = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = stream("none", seed)
+        y += slope * X[:, 0] * (np.arange(500) >= 300)
+        clean = fitted(X, y, **settings)
+        y[rng.choice(500, 5, replace=False)] += 8.0
+        model = fitted(X, y, **settings)
+        found.append(len(model.changes_) - len(clean.changes_))
+        widths.append(model.posterior_.std() / clean.posterior_.std())
+    assert sum(found) <= 3  # two outliers among few rows are a change for a while
+    assert np.median(widths) < 1.2
+
+
+def test_an_outlier_counts_for_nothing_in_the_run_that_goes_on() -> None:
+    X, y = stream("none", 0)
+    y[400] += 50.0
+    model = fitted(X, y)
+    without = fitted(np.delete(X, 400, axis=0), np.delete(y, 400))
+    assert model.coef_ == pytest.approx(without.coef_, abs=1e-3)
+    assert model.n_effective_ == pytest.approx(without.n_effective_, abs=0.1)
+    assert model.n_observations_ == 500.0
+    assert model.change_probability_[395:405].max() < 0.01
+
+
 def test_pruning_changes_next_to_nothing() -> None:
     X, y = stream("level", 2, n=400)
     pruned = fitted(X, y)
@@ -377,6 +411,7 @@ def learn_plainly(
             self.probability[k] = hazards[i]
             k += 1
         some = None if weights is None else weights[row]
+        before = self.bank.triangles[1:].copy()
         error, leverage, residual = self.bank.learn(
             X[row], y[row], some, intercept=self.fresh.intercept
         )
@@ -385,11 +420,19 @@ def learn_plainly(
             history.error[i, :k], history.leverage[i, :k] = known[:2]
             history.residual_df[i, :k], history.residual[i, :k] = known[2:]
         gain = compute_evidence_gain(self.fresh.noise, np.full(k, weight), *known)
+        away = compute_evidence_gain(
+            self.fresh.noise, np.full(k, weight), known[0] / OUTLIER_SCALE, *known[1:]
+        )
+        away += math.log(OUTLIER_PROBABILITY) - weight * math.log(OUTLIER_SCALE)
+        outlier = (self.learned[:k] >= JUDGING_ROWS) & np.isfinite(leverage[1:]) & (away > gain)
         with np.errstate(all="ignore"):
-            self.probability[:k], added = update_probabilities(self.probability[:k], gain)
+            _, added = update_probabilities(self.probability[:k], gain)
+            gain = np.where(outlier, away, gain)
+            self.probability[:k], _ = update_probabilities(self.probability[:k], gain)
+        self.bank.triangles[1:][outlier] = before[outlier]
         self.log_evidence += added
-        self.residual_df[:k] += weight
-        self.learned[:k] += weight
+        self.residual_df[:k] += np.where(outlier, 0.0, weight)
+        self.learned[:k] += np.where(outlier, 0.0, weight)
         self.seen += weight
         self.row += 1
         rules = self.strategy.smallest_probability, self.strategy.max_runs

@@ -12,7 +12,6 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from posterity.cli.forgetting import parse
 from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.models import COUNTS, build_model, parse_one
 from posterity.cli.pages import check_page, write_text
@@ -28,6 +27,7 @@ from posterity.evaluation import (
     progressive_validation,
 )
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
+from posterity.forgetting.words import parse
 from posterity.io import Cure, TableError, TableStream
 from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import describe_holes

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from posterity.cli.estimates import finite, format_number
-from posterity.cli.forgetting import parse
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.models import build_model, parse_one
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
+from posterity.forgetting.words import parse
 from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
 from posterity.io.source import Source

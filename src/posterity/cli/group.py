@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from posterity.cli import forgetting as ways
 from posterity.cli import models as words
 from posterity.cli.outputs import check_outputs
 from posterity.safety import escaped
@@ -150,7 +149,9 @@ def prior_precision(ctx: click.Context, option: click.Parameter, value: str) -> 
 
 def forgetting(ctx: click.Context, option: click.Parameter, value: str) -> str:
     """Check what was written; the strategy itself is made when the work begins."""
-    return _check(ways.parse, value).strip()
+    from posterity.forgetting.words import parse  # here: help is to be light
+
+    return _check(parse, value).strip()
 
 
 def models(ctx: click.Context, option: click.Parameter, value: tuple[str, ...]) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from posterity.cli import forgetting as ways
-
 LINEAR = "BayesianLinearRegression"
 # Word -> class of posterity, and the parameter that its number goes to.
 FAMILIES = {
@@ -107,6 +105,8 @@ def _kind(word: str, model: str) -> str:
         if ":" in word and not (number.isdigit() and int(number) > 0):
             raise ValueError(f"{word!r}: {number!r} is not a whole number; as in {name}:8")
         return "basis"
+    from posterity.forgetting import words as ways  # here: help is to be light
+
     if name in ways.KINDS or name == "none":
         ways.parse(word)
         return "forgetting"
@@ -181,7 +181,7 @@ def build_model(words: ModelNames, **common: Any) -> Any:
     if words.prior:
         given["prior_precision"] = _check_prior(words.prior)
     if words.forgetting:
-        given["forgetting"] = ways.parse(words.forgetting)
+        given["forgetting"] = words.forgetting
     if words.basis:
         given["basis"] = _make_basis(words.basis)
     return getattr(linear if kind == LINEAR else generalized, kind)(**given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import starmap
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -134,16 +135,17 @@ def _replace_zero_weights(terms: list[MixtureComponent]) -> list[MixtureComponen
     rows = flattened(terms, shape_of(terms))
     weights = np.stack([term.weight for term in rows])
     absent = ~(weights > 0.0)
-    heaviest = np.argmax(weights, axis=0)
+    heaviest = np.argmax(weights, axis=0)[None]
     share = weights.max(axis=0) / (1 + np.count_nonzero(absent, axis=0))
-    cleaned = []
-    for k, term in enumerate(rows):
-        settled = term
-        for other, heavy in enumerate(rows):
-            settled = swap_rows(absent[k] & (heaviest == other), settled, heavy)
-        weight = np.where(absent[k] | (heaviest == k), share, term.weight)
-        cleaned.append(settled._replace(weight=weight))
-    return cleaned
+
+    def settle(parameters: Sequence[FloatArray]) -> FloatArray:
+        each = np.stack(parameters)
+        return np.where(absent, np.take_along_axis(each, heaviest, axis=0), each)
+
+    shares = np.where(absent | (np.arange(len(rows))[:, None] == heaviest), share, weights)
+    loc, scale = settle([term.loc for term in rows]), settle([term.scale for term in rows])
+    df = [None] * len(rows) if rows[0].df is None else settle([cast(Any, t.df) for t in rows])
+    return list(starmap(MixtureComponent, zip(shares, loc, scale, df, strict=True)))
 
 
 def shape_of(terms: MixtureComponents, *others: FloatArray) -> tuple[int, ...]:

@@ -341,6 +341,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "LinearPosterior": _linear,
     "RefittedWindow": _check_window,
     "Switching": _check_switching,
+    "Strategies": _check_switching,
     "BankedRuns": _check_banked_runs,
     "Regimes": _check_regimes,
     "EvidencePosterior": _evidence,

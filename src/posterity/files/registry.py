@@ -96,6 +96,7 @@ HOMES = {
     "RefittedWindow": "posterity.posteriors.refitted",
     "WindowRows": "posterity.posteriors.refitted",
     "Switching": "posterity.posteriors.switching",
+    "Strategies": "posterity.posteriors.strategies",
     "TwoLevelWeights": "posterity.posteriors.switching",
     "BankedRuns": "posterity.posteriors.banked_runs",
     "Start": "posterity.posteriors.banked_runs",

@@ -46,7 +46,10 @@ __all__ = [
 
 @runtime_checkable
 class Forgetting(Protocol):
-    """Protocol of ``forgetting=``: strategies that begin a posterior which forgets."""
+    """Protocol of ``forgetting=``: strategies that begin a posterior which forgets.
+
+    Models also take the words of the command line: "adaptive", "exponential:0.99", "changepoint".
+    """
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""

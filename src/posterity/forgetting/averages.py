@@ -3,47 +3,62 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting.fading import DiscountAndLength, Stabilized
+from posterity.forgetting.fading import DiscountAndLength, RandomWalk, Stabilized
 from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.regimes import Regimes
+from posterity.posteriors.strategies import Strategies
 from posterity.posteriors.switching import Switching
 
 Array = NDArray[np.float64]
 
+# Variances of the steps of a level that moves, relative to the noise's.
+LEVEL_VARIANCES = (0.003, 0.03, 0.3)
 # Shortest memory of a forecaster's form, in rows for each coefficient, and for the noise.
 SHORTEST = 3
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Average over several discounts, weighted by how well each has predicted lately.
+    """Average over ways to change, weighted by how well each has predicted lately.
 
-    Dynamic model averaging (Raftery, Karny and Ettler 2010). Every discount has a
-    :class:`Stabilized` posterior of its own, and predictions are their mixture. A member's weight
-    is the product of its past predictive densities, each to the power persistence^age; since no
-    one persistence serves calm and turmoil alike, several are tried, and weighed in the same way
-    with ``outer_persistence``. Noise that is learned has memories of its own, apart from those of
-    the coefficients; where the prior is learned, every second member has a weak one instead, worth
-    a tenth of a row. What has never drifted is predicted nearly as well as without
-    forgetting, and after a change the short memories take over within a few rows.
+    Dynamic model averaging (Raftery, Karny and Ettler 2010). The members are
+
+    * :class:`Stabilized` posteriors, one for each discount: all coefficients fade;
+    * random walks of the intercept alone, of three sizes (:class:`RandomWalk`): a level moves, and
+      slopes stay known;
+    * :class:`Changepoint`: all begins anew, and intervals are sharp again soon after a jump.
+
+    Predictions are their mixture. A member's weight is the product of its past predictive
+    densities, each to the power persistence^age; since no one persistence serves calm and turmoil
+    alike, several are tried, and weighed in the same way with ``outer_persistence``. The
+    discounts are averaged first, and share noise memories that are apart from those of the
+    coefficients; where the prior is learned, every second one has a weak one instead, worth a tenth
+    of a row. What has never drifted is predicted nearly as well as without forgetting.
 
     Parameters
     ----------
     discounts
-        Discounts to average over, each in (0, 1]. By default eight, from no forgetting to a memory
-        of 2.5 rows, or of a row for each coefficient where that is more: see :meth:`grid`.
+        Average over these alone, each in (0, 1], without walks and changes. By default eight, from
+        no forgetting to a memory of 2.5 rows, or of a row for each coefficient where that is more:
+        see :meth:`grid`.
     persistence
         How much of past success counts one unit further back, each in (0, 1].
     outer_persistence
         The same among the averages that each persistence makes.
+
+    Notes
+    -----
+    A model without an intercept has no level that moves. ``Changepoint`` is a member where it is
+    fast: with Gaussian targets, and a prior given in numbers or "auto". Labels, counts and heavy
+    tails are averaged over all others.
 
     Examples
     --------
@@ -87,18 +102,39 @@ class Adaptive:
         """Return the memories that forecasts average over: every second discount of the grid."""
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
+    @property
+    def needs_each_column(self) -> bool:
+        """As Changepoint, where that is a member."""
+        return self.discounts is None
+
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
-        discounts = self.discounts or self.grid(posterior.n_coefficients)
+        rules = tuple(self.persistence), self.outer_persistence
+        if self.discounts is None:
+            members = self._begin_each(posterior)
+            return MixedPosterior.of(Strategies.before_data(members, *rules, learns_noise=False))
         learns_noise = posterior.noise.parameters[0] == 0.0
         members = [
             Stabilized(discount).begin(
                 posterior.member(weak=i % 2 == 1) if learns_noise else posterior.copy_for_average()
             )
-            for i, discount in enumerate(discounts)
+            for i, discount in enumerate(self.discounts)
         ]
-        rules = tuple(self.persistence), self.outer_persistence
         return MixedPosterior.of(Switching.before_data(members, *rules, learns_noise=learns_noise))
+
+    def _begin_each(self, posterior: LinearPosterior) -> list[LinearPosterior]:
+        """Return what is averaged over by default; only what fades learns its prior."""
+        fading = replace(self, discounts=self.grid(posterior.n_coefficients))
+        flat = posterior.single_factor
+        plain = posterior.copy_for_average() if flat is None else flat
+        stay, unit = (0.0,) * posterior.n_features, posterior.noise.prior_unit
+        variances = LEVEL_VARIANCES if posterior.intercept else ()
+        walks = [RandomWalk((variance * unit, *stay)) for variance in variances]
+        return [
+            fading.begin(posterior.copy_for_average()),
+            *(walk.begin(plain.copy()) for walk in walks),
+            *([] if flat is None else [Changepoint().begin(flat)]),
+        ]
 
 
 @dataclass(frozen=True)
@@ -141,10 +177,13 @@ class Changepoint:
     densities.
 
     Every regime shares the estimator's prior: one that is much too tight (``prior_precision`` is
-    relative to the noise when that is learned) makes all fit badly, and hides small changes. An
-    outlier, many noise standard deviations away, looks like a change, and the rows after it like
-    another. Slow drift is followed better by :class:`Adaptive`. A call that predicts keeps about
-    2 kB a row while it runs: pass long streams in chunks.
+    relative to the noise when that is learned) makes all fit badly, and hides small changes. With
+    Gaussian targets a row may be an outlier instead: with probability 1% its noise has ten times
+    the standard deviation. A regime of 15 rows or more does not learn a row that is more probable
+    so; predictions do not expect outliers. Where there is a posterior for each row, an outlier
+    still looks like a change, and the rows after it like another. Slow drift is reported as a
+    change, too, and is followed better by :class:`Adaptive`. A call that predicts keeps about 2 kB
+    a row while it runs: pass long streams in chunks.
 
     Examples
     --------
@@ -197,3 +236,8 @@ class Changepoint:
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time: 1 - (1 - hazard)^elapsed."""
         return -np.expm1(elapsed * math.log1p(-self.hazard))
+
+    def after(self, elapsed: float) -> Changepoint:
+        """The same whose unit of time is so long: its hazard is that of all of it."""
+        least, most = np.finfo(float).tiny, 1.0 - np.finfo(float).epsneg
+        return replace(self, hazard=float(np.clip(self.hazards(np.array(elapsed)), least, most)))

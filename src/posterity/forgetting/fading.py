@@ -69,6 +69,14 @@ class _Discounted(Strategy):
         """The same for each stretch of time."""
         return np.power(self.rate, elapsed)
 
+    def find_steady_time(self, elapsed: float) -> float:
+        """Time that forgets as much as if variances grew by as much in each unit as in the first.
+
+        West and Harrison (1997, section 6.3).
+        """
+        left = 1.0 / (1.0 + elapsed * (1.0 / self.rate - 1.0))
+        return elapsed if left == 1.0 else math.log(left) / math.log(self.rate)
+
     def fade(self, data: Learned, path: RowPath) -> None:
         """Let all that ``data`` know fade before each row that ``path`` learns in them."""
         if self.keeps_prior:

@@ -36,6 +36,7 @@ from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
+from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.growth import spread_columns, widen
 from posterity.posteriors.memory import Memory
 
@@ -108,6 +109,8 @@ class HeavyTailedPosterior(LinearPosterior):
         make: Any = cls  # whose fields are not its parent's
         posterior: Self = make(*parts)
         return posterior
+
+    wait = refuse_waiting
 
     def copy(self) -> Self:
         """An independent copy."""

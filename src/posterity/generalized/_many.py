@@ -40,7 +40,7 @@ def begin_posterior(
     *,
     intercept: bool,
     precision: ArrayLike | str | Strategy,
-    forgetting: Forgetting | None,
+    forgetting: Forgetting | str | None,
     approximation: Approximation = "auto",
     shapes: Array | None = None,
 ) -> Any:

@@ -17,6 +17,7 @@ from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._target_coefficients import TargetCoefficients
+from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.growth import widen
 from posterity.transaction import Undo
 
@@ -53,6 +54,8 @@ class QuantilesPosterior:
     def first(self) -> LinearPosterior:
         """The posterior of the lowest quantile."""
         return self.each[0]
+
+    wait = refuse_waiting
 
     def copy(self) -> Self:
         """An independent copy."""

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
+from posterity.forgetting.words import read_forgetting
 from posterity.grouped.effects import build_shared_posterior
 from posterity.grouped.index import KeyIndex
 from posterity.grouped.inputs import (
@@ -61,7 +62,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     prior_mean: ArrayLike | str
     prior_precision: ArrayLike | str
     fit_intercept: bool
-    forgetting: Exponential | Stabilized | None
+    forgetting: Exponential | Stabilized | str | None
     likelihood: Likelihood | str
 
     _learned_names = ("_posterior_or_none", "_index", "categories_")
@@ -235,19 +236,20 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return GroupBelief(means, free, factor)
 
     def _discount(self) -> float:
-        if self.forgetting is None:
+        strategy = read_forgetting(self.forgetting)
+        if strategy is None:
             return 1.0
         if self._likelihood() is not None:
             raise ValueError(
                 f"forgetting is {self.forgetting!r}, and likelihood is {self.likelihood!r}: groups "
                 "forget only where targets are normal; leave one of the two out"
             )
-        if not isinstance(self.forgetting, Exponential | Stabilized):
+        if not isinstance(strategy, Exponential | Stabilized):
             raise TypeError(
                 f"forgetting is {self.forgetting!r}: it must be None, Exponential or Stabilized, "
                 "as in posterity.forgetting.Stabilized(half_life=100)"
             )
-        return self.forgetting.rate
+        return strategy.rate
 
     # ---- rows ------------------------------------------------------------------------------------
 

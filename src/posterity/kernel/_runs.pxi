@@ -14,10 +14,11 @@ cdef extern from "posterity_runs.h" nogil:
         const double *triangle
         double residual_df, count, variance, stale
     ctypedef struct pk_run_rules:
-        double known_precision, shape, rate, smallest, negligible, room
+        double known_precision, shape, rate, smallest, negligible, room, judging, outlier_scale, log_outlier
         Py_ssize_t most, between_looks
     ctypedef struct pk_run_trace:
         double *hazard
+        double *log_density
         double *probability
         double *error
         double *leverage
@@ -35,8 +36,9 @@ cdef extern from "posterity_runs.h" nogil:
 cdef class RunsKernel:
     """Learns rows (n, m) in runs: ``runs`` and ``trace`` as in posteriors/banked_runs.py, in place.
 
-    ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most and
-    between_looks. ``begun`` and ``earlier`` tell of the changes that are new, numbered from those ``known`` on.
+    ``noise`` is its known precision (0: learned), shape and rate; ``rules`` are smallest, negligible, room, stale, most,
+    between_looks, judging, outlier_scale and log_outlier. ``begun`` and ``earlier`` tell of the changes that are new, numbered
+    from those ``known`` on.
     """
 
     cdef object runs, held
@@ -57,12 +59,12 @@ cdef class RunsKernel:
         cdef long long[::1] first = runs.first, change, begun, earlier, size = trace.size
         cdef double[:, ::1] outputs, belief = trace.probability
         cdef long long[:, ::1] firsts = trace.first
-        cdef double[::1] hazard = trace.hazard
+        cdef double[::1] hazard = trace.hazard, log_density = trace.log_density
         cdef Py_ssize_t n = X.shape[0], capacity = probability.shape[0]
         self.shape.k, self.shape.p, self.shape.q, self.shape.ld = 1, bank.shape[1] - 1, bank.shape[1], bank.shape[2]
         if bank.shape[0] != capacity + 1 or X.shape[1] + intercept != self.shape.p or belief.shape[1] != capacity:
             raise ValueError("bank, runs, trace and rows do not go together")
-        if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n:
+        if n == 0 or Y.shape[0] != n or Y.shape[1] != 1 or hazards.shape[0] != n or hazard.shape[0] != n or log_density.shape[0] != n:
             raise ValueError("rows, hazards and trace do not go together")
         if self.shape.ld != (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE or runs.size < 1:
             raise ValueError("the bank holds no triangles")
@@ -86,10 +88,11 @@ cdef class RunsKernel:
         self.rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
         self.rules.known_precision, self.rules.shape, self.rules.rate = noise
         self.rules.smallest, self.rules.negligible, self.rules.room, self.stale = rules[:4]
-        self.rules.most, self.rules.between_looks = rules[4:]
+        self.rules.most, self.rules.between_looks = rules[4:6]
+        self.rules.judging, self.rules.outlier_scale, self.rules.log_outlier = rules[6:]
         self.trace.hazard, self.trace.size, self.trace.first = &hazard[0], &size[0], &firsts[0, 0]
         self.trace.probability, self.trace.begun, self.trace.earlier = &belief[0, 0], &begun[0], &earlier[0]
-        self.trace.most, self.trace.known = capacity, 0
+        self.trace.log_density, self.trace.most, self.trace.known = &log_density[0], capacity, 0
         self.trace.error = self.trace.leverage = self.trace.residual_df = self.trace.residual = NULL
         if len(trace.error):
             outputs = trace.error
@@ -100,7 +103,7 @@ cdef class RunsKernel:
             self.trace.residual_df = &outputs[0, 0]
             outputs = trace.residual
             self.trace.residual = &outputs[0, 0]
-        self.hazards, self.work, self.row = hazards, np.empty(3 * capacity), _aligned(self.shape.ld)
+        self.hazards, self.work, self.row = hazards, np.empty(5 * capacity), _aligned(self.shape.ld)
         self.kept = np.empty(capacity, dtype=np.uint8)
 
     def learn(self, Py_ssize_t i, start):

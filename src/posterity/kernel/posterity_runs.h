@@ -19,15 +19,17 @@ typedef struct {
     double residual_df, count, variance, stale;
 } pk_start;
 
-/* known_precision is 0 where the noise is learned. Of `most` runs those below `smallest` go, as in kept_runs. */
+/* known_precision is 0 where the noise is learned. Of `most` runs those below `smallest` go, as in kept_runs. A run of at least
+ * `judging` rows takes a row for an outlier, of `outlier_scale` times the noise and of log probability `log_outlier`. */
 typedef struct {
-    double known_precision, shape, rate, smallest, negligible, room;
+    double known_precision, shape, rate, smallest, negligible, room, judging, outlier_scale, log_outlier;
     ptrdiff_t most, between_looks;
 } pk_run_rules;
 
-/* What was believed before row i of a call: rows of `most` numbers, those from error on NULL where nobody asked. */
+/* What was believed before row i of a call, and its log density: rows of `most` numbers, those from error on NULL where nobody
+ * asked. */
 typedef struct {
-    double *hazard, *probability, *error, *leverage, *residual_df, *residual;
+    double *hazard, *log_density, *probability, *error, *leverage, *residual_df, *residual;
     long long *size, *first, *begun, *earlier;
     ptrdiff_t most, known;
 } pk_run_trace;
@@ -51,6 +53,15 @@ PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, dou
         return pk_log_t_constant(2.0 * shape) - (shape + 0.5) * log1p(gained) - 0.5 * log(twice_rate * spread / (2.0 * shape));
     return lgamma(shape + 0.5 * weight) - lgamma(shape) - (shape + 0.5 * weight) * log1p(gained)
            - 0.5 * (weight * (log(twice_rate) + 1.1447298858494001741) + log(spread));
+}
+
+/* By how much a row is more probable as an outlier, log, in a run that gives it the log density `plain`; 0 where it is not. */
+PK_INLINE double pk_gain_of_outlier(const pk_run_rules *rules, double plain, double weight, double error, double leverage,
+                                    double residual_df, double residual)
+{
+    double outlier = pk_added_evidence(rules, weight, error / rules->outlier_scale, leverage, residual_df, residual, 1)
+                     - weight * log(rules->outlier_scale) + rules->log_outlier;
+    return outlier > plain ? outlier - plain : 0.0;
 }
 
 /* What lane l of a vector of runs, or the last run, has. */
@@ -171,11 +182,43 @@ static void pk_drop_runs(pk_runs *s, const pk_run_rules *rules, unsigned char *k
     pk_keep_runs(s, kept, shape);
 }
 
-/* Learn row i; 0, and nothing is learned, where its densities are not plain numbers. work (3, capacity + 1) and row (ld). */
+/* Largest of score (k), whose exponentials relative to it become likelihood (k), and their sum total. */
+PK_INLINE double pk_exponentiate(const double *score, double *likelihood, double *total, ptrdiff_t k)
+{
+    double best = -INFINITY;
+    for (ptrdiff_t b = 0; b < k; b++)
+        best = score[b] > best ? score[b] : best;
+    *total = 0.0;
+    for (ptrdiff_t b = 0; b < k; b++)
+        *total += likelihood[b] = exp(score[b] - best);
+    return best;
+}
+
+/* gain (k) of each run as pk_gain_of_outlier, given the log densities score - log probability; returns whether any is one. */
+static int pk_find_outliers(const pk_runs *s, const pk_run_rules *rules, double weight, const double *error,
+                            const double *leverage, double *score, double *gain, pk_shape shape)
+{
+    int any = 0;
+    for (ptrdiff_t b = 0; b < s->size; b++) {
+        double root = s->bank[((b + 1) * shape.q + shape.p) * shape.ld + shape.p];
+        gain[b] = 0.0;
+        if (!(s->learned[b] >= rules->judging) || !(leverage[b] < INFINITY))
+            continue;
+        gain[b] = pk_gain_of_outlier(rules, score[b] - log(s->probability[b]), weight, error[b], leverage[b], s->residual_df[b],
+                                     root * root);
+        score[b] += gain[b];
+        any |= gain[b] > 0.0;
+    }
+    return any;
+}
+
+/* Learn row i; 0, and nothing is learned, where its densities are not plain numbers. work (5, capacity) and row (ld).
+ * A run of which the row is an outlier does not learn it; what was predicted of the row knows of no outliers. */
 static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const pk_run_rules *rules, pk_run_trace *trace,
                             double *work, double *row, pk_shape shape)
 {
-    double *error = work, *leverage = error + s->capacity, *score = leverage + s->capacity, best = -INFINITY, total = 0.0;
+    double *error = work, *leverage = error + s->capacity, *score = leverage + s->capacity;
+    double *likelihood = score + s->capacity, *gain = likelihood + s->capacity, best, total;
     double weight = rows->weights ? rows->weights[i] : 1.0, root = sqrt(weight);
     ptrdiff_t k = s->size, size = shape.q * shape.ld;
     pk_rows without_target = *rows;
@@ -193,12 +236,14 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
                        + pk_added_evidence(rules, weight, error[b], leverage[b], s->residual_df[b], residual * residual, k == 1);
         if (isnan(score[b]))
             return 0;
-        best = score[b] > best ? score[b] : best;
     }
+    best = pk_exponentiate(score, likelihood, &total, k);
     if (!isfinite(best))
         return 0;
-    for (ptrdiff_t b = 0; b < k; b++)
-        total += score[b] = exp(score[b] - best);
+    trace->log_density[i] = best + log(total);
+    s->log_evidence += trace->log_density[i];
+    if (pk_find_outliers(s, rules, weight, error, leverage, score, gain, shape))
+        pk_exponentiate(score, likelihood, &total, k);
     for (ptrdiff_t b = 0; b < k; b++) {
         double *T = s->bank + (b + 1) * size, residual = T[shape.p * (shape.ld + 1)];
         ptrdiff_t at = i * trace->most + b;
@@ -208,7 +253,9 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
             trace->residual_df[at] = s->residual_df[b];
             trace->residual[at] = residual * residual;
         }
-        s->probability[b] = score[b] / total;
+        s->probability[b] = likelihood[b] / total;
+        if (gain[b] > 0.0)
+            continue;
         s->residual_df[b] += weight;
         s->learned[b] += weight;
         pk_load_row(row, rows, i, root, shape);
@@ -216,7 +263,6 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
     }
     pk_load_row(row, rows, i, root, shape);
     pk_append_row(s->bank, row, shape);
-    s->log_evidence += best + log(total);
     s->seen += weight;
     s->row++;
     return 1;

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
+from posterity.forgetting.words import read_forgetting
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
@@ -305,7 +306,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
                 np.concatenate([np.arange(first), first + places]),
             )
         except ValueError as error:
-            kind = type(self if self.forgetting is None else self.forgetting).__name__
+            kind = type(read_forgetting(self.forgetting) or self).__name__
             name, level = known.find_new(categories)
             raise ValueError(
                 f"the level {level!r} of column {name!r} is new, and {kind} takes no levels that "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
+from posterity.forgetting.words import read_forgetting
 from posterity.kernel.tables import read_names
 from posterity.linear import functions
 from posterity.linear.categories import CategoricalFeatures, Categories, Missing
@@ -37,7 +38,8 @@ class ModelColumns(PosteriorEstimator[Posterior]):
         A flat prior could not tell it from the intercept: new runs after a change begin with a
         little of what all rows say, and need rows that tell of each column.
         """
-        return getattr(getattr(self, "forgetting", None), "needs_each_column", False)
+        strategy = read_forgetting(getattr(self, "forgetting", None))
+        return getattr(strategy, "needs_each_column", False)
 
     def _column_names(self, count: int) -> list[str]:
         """Names of the features, or of the ``count`` functions of them."""

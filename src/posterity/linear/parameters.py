@@ -28,6 +28,6 @@ class LinearParameters:
     prior: Priors = None
     fit_intercept: bool = True
     basis: Bases | None = None
-    forgetting: Forgetting | None = None
+    forgetting: Forgetting | str | None = None
     categorical_features: CategoricalFeatures = "auto"
     missing: Missing = "error"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,10 @@ from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, compute_explained_share
-from posterity.linear.inputs import read_points
+from posterity.linear.inputs import read_points, read_times
+from posterity.linear.later import NO_TIMES
 from posterity.linear.named import wrap_read_rows
+from posterity.linear.state import SHARED
 from posterity.linear.targets import target_row
 from posterity.other_names import accept_other_names
 
@@ -24,6 +26,45 @@ Array = NDArray[np.float64]
 
 class LinearReader(LinearModel):
     """A linear model that is asked about rows; how it learns them is another matter."""
+
+    def at(self, time: float) -> Self:
+        """A model that knows what this one will know at ``time``, if no row comes until then.
+
+        A model with ``forgetting`` forgets before it learns a row, so it predicts for the time of
+        the last one; at a later time its intervals are wider. Rows must have come with ``times``.
+        This model stays as it is.
+
+        Parameters
+        ----------
+        time : float
+            In the unit of the rows' times, and not before the last of them.
+
+        Raises
+        ------
+        ValueError
+            If rows came without times, or ``time`` is before the last; and of several targets, more
+            than two classes, heavy tails, quantiles, and windows over labels and counts.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> model = BayesianLinearRegression(noise_precision=1.0, forgetting="stabilized:0.9")
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], times=[0.0, 1.0, 2.0])
+        >>> later = model.at(12.0)
+        >>> bool(later.predict_distribution_one([1.0]).std() > 1.2)
+        True
+        >>> later.n_effective_ < model.n_effective_, model.n_effective_.__round__(2)
+        (True, 2.71)
+        """
+        known = self._posterior
+        if self._now is None:
+            raise ValueError(NO_TIMES)
+        (elapsed,), now = read_times([time], 1, None, self._now)
+        twin = type(self).__new__(type(self))
+        twin.__dict__ = {name: one for name, one in self.__dict__.items() if name not in SHARED}
+        twin._posterior_or_none, twin._now = known.copy(), now
+        twin._posterior.wait(float(elapsed))
+        return twin
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.

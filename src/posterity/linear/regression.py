@@ -22,6 +22,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_unusable,
 )
+from posterity.linear.later import read_at
 from posterity.linear.leaving_out import ONE_TARGET, leave_one_out
 from posterity.linear.matrices import check_matrix, check_width, find_block_starts
 from posterity.linear.reader import predict_targets_or_means
@@ -47,8 +48,13 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: TableLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(
+        self, X: TableLike, return_std: bool = False, *, times: ArrayLike | None = None
+    ) -> Any:
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
+
+        ``times``, one or (n,) that do not decrease, is when the observations come, as in
+        :meth:`at`; by default at the time of the last row learned.
 
         Examples
         --------
@@ -56,13 +62,17 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         >>> model.predict([[3.0]]).round(9)
         array([7.])
         """
+        if times is not None:
+            return read_at(self, times, X, lambda model, rows: model.predict(rows, return_std))
         if return_std:
             distribution = self.predict_distribution(X)
             return distribution.mean(), distribution.std()
         return self._posterior.predict_mean(self._read_points(X))
 
-    def predict_distribution(self, X: TableLike) -> Any:
+    def predict_distribution(self, X: TableLike, *, times: ArrayLike | None = None) -> Any:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
+
+        ``times`` is when they come, as in :meth:`predict`.
 
         Of several targets it is a :class:`posterity.distributions.JointPrediction` of them all.
         Its scale is infinite where the rows learned so far leave a flat direction open.
@@ -73,6 +83,8 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_distribution([[1.0]]).std().round(4)
         array([1.2247])
         """
+        if times is not None:
+            return read_at(self, times, X, lambda model, rows: model.predict_distribution(rows))
         return self._posterior.predictive(self._read_points(X))
 
     def predict_interval(
@@ -81,6 +93,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         level: float = 0.95,
         *,
         of: Literal["observation", "mean"] = "observation",
+        times: ArrayLike | None = None,
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
@@ -92,6 +105,8 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         level : float, default 0.95
         of : "observation" or "mean"
             "mean": the interval of the expected target, which leaves out the noise.
+        times : float or (n,) array, optional
+            When the observations come, as in :meth:`predict`.
 
         Examples
         --------
@@ -101,6 +116,10 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         >>> model.predict_interval([[1.0]], level=0.95, of="mean").round(2)
         array([[-0.89,  1.89]])
         """
+        if times is not None:
+            return read_at(
+                self, times, X, lambda model, rows: model.predict_interval(rows, level, of=of)
+            )
         if of == "mean" and hasattr(self, "n_targets_"):
             rows, _ = self._prepare_rows(X, None)
             joints: Any = self._joint()

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from posterity import evidence
 from posterity.evidence.bounded import RareFeatureScales
 from posterity.forgetting import Changepoint, Window
+from posterity.forgetting.words import read_forgetting
 from posterity.kernel.values import is_word
 from posterity.likelihoods import LogPrecision
 from posterity.noise import KnownNoise
@@ -59,6 +60,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
         intercept=True,
         shapes=shapes,
     )
+    forgetting = read_forgetting(forgetting)
     spread: Any = GeneralizedPosterior.wrap(inner, LogPrecision(), "moments")
     if getattr(forgetting, "only_discounts", False):
         spread = forgetting.begin(spread)

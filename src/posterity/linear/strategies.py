@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from posterity import evidence
 from posterity.forgetting import Forgetting
+from posterity.forgetting.words import read_forgetting
 
 # Names of strategies that learn the prior precision.
 PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
@@ -16,16 +17,23 @@ PRIOR_STRATEGIES: dict[str, evidence.Strategy] = {
 }
 
 
-def begin_forgetting(posterior: Any, forgetting: Forgetting | None) -> Any:
+NO_STRATEGY = (
+    "forgetting is {!r}: it must be None or a strategy from posterity.forgetting, as in Adaptive() "
+    "or Stabilized(discount=0.99), or words for one, as in 'adaptive' or 'stabilized:0.99'"
+)
+
+
+def begin_forgetting(posterior: Any, forgetting: Forgetting | str | None) -> Any:
     """The posterior, which has seen nothing, under a strategy; ``TypeError`` for what is none."""
-    if forgetting is None:
+    try:
+        strategy = read_forgetting(forgetting)
+    except ValueError as error:
+        raise TypeError(f"{NO_STRATEGY.format(forgetting)}; {error}") from error
+    if strategy is None:
         return posterior
-    if isinstance(forgetting, type) or not hasattr(forgetting, "begin"):
-        raise TypeError(
-            f"forgetting is {forgetting!r}: it must be None or a strategy from "
-            "posterity.forgetting, as in Adaptive() or Stabilized(discount=0.99)"
-        )
-    return forgetting.begin(posterior)
+    if isinstance(strategy, type) or not hasattr(strategy, "begin"):
+        raise TypeError(NO_STRATEGY.format(strategy))
+    return strategy.begin(posterior)
 
 
 def choose_strategy(

@@ -236,6 +236,14 @@ class EvidenceStream(LinearPosterior):
         choice = replace(choice, precisions=precisions, weights=np.ones(1), contrasts=None)
         self.state.stream = self.make_nodes(choice)
 
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row, in the nodes as well."""
+        super().wait(elapsed)
+        stream = self.state.stream
+        for node in () if stream is None else stream.posteriors:
+            node.wait(elapsed)
+        self.state.fresh = None
+
     # ---- single rows ---------------------------------------------------------------------------
 
     @property

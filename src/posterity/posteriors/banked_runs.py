@@ -34,6 +34,9 @@ NOISE_ROWS = 3.0
 RESTART_CHANGE = 0.02
 # Rows between two looks at which runs are negligible.
 ROWS_BETWEEN_LOOKS = 8
+# A row may be an outlier: with this probability its noise has so many times the standard deviation.
+# Only a run that has learned rows enough to know its noise can tell one.
+OUTLIER_PROBABILITY, OUTLIER_SCALE, JUDGING_ROWS = 0.01, 10.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -154,21 +157,19 @@ class BankedRuns(Runs):
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
-    ) -> Mixture:
-        """Learn row after row; returns the mixture predicted for each target before its row.
+    def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
+        """Learn rows; returns the mixture predicted for each target, and its log densities (n,).
 
         Its components are the runs, and a new one for the case of a change right before the row.
         """
-        history = self._learn(X, y, weights, elapsed, with_predictions=True)
+        history = self._learn(X, y, weights, *others, with_predictions=True)
         most = int(history.size.max(initial=0)) + 1
         noise, components = self.fresh.noise, []
         for run in range(most):
             parts = (history.leverage, history.residual_df, history.residual)
             mean = y[:, 0] - history.error[:, run]
             components.append(noise.predictive(mean, *(part[:, run].copy() for part in parts)))
-        return Mixture(components, history.weights()[:, :most])
+        return Mixture(components, history.weights()[:, :most]), history.log_density
 
     def append(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""
@@ -227,6 +228,9 @@ class BankedRuns(Runs):
             RESTART_CHANGE,
             self.strategy.max_runs,
             ROWS_BETWEEN_LOOKS,
+            JUDGING_ROWS,
+            OUTLIER_SCALE,
+            math.log(OUTLIER_PROBABILITY),
         )
         ways = self.fresh.intercept, self.fresh.noise.parameters, rules
         return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,15 @@ T = TypeVar("T")
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
 NO_CHANGES = "{} is reported only with forgetting=Changepoint(...)"
 NO_NOISE_COEFFICIENTS = "noise_intercept_ and noise_coef_ are reported only with noise='linear'"
+
+
+def refuse_waiting(posterior: Any, elapsed: float) -> NoReturn:
+    """In place of ``wait``, where predictions are only for the time of the last row."""
+    raise ValueError(
+        "times= is for predictions of one target, without heavy tails, quantiles, more than two "
+        "classes or a window over labels and counts: here a prediction is for the time of the "
+        "last row; leave times out"
+    )
 
 
 @dataclass(frozen=True)
@@ -205,6 +214,11 @@ class LinearPosterior:
     ) -> OneStepPredictions:
         """Learn row after row, forgetting before each; returns what was known of each before it."""
         return self.memory.learn(self, self._rows_to_learn(X, y, weights, elapsed))
+
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row."""
+        if self.n_observations:
+            self.memory.wait(self, elapsed)
 
     def _rows_to_learn(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Rows:
         """The rows, and the time before each in which something is forgotten."""

@@ -131,6 +131,7 @@ class GeneralizedPosterior(CorrectsSkewness):
     learns_prior = read_along("inner.learns_prior")
     is_settled = read_along("inner.is_settled")
     begin_turn = read_along("inner.begin_turn")
+    wait = read_along("inner.wait")
     n_flat = read_along("inner.n_flat")
     # What the site rows alone say, and of which features they say nothing.
     without_prior = read_along("inner.without_prior")

@@ -147,6 +147,11 @@ class HeteroscedasticPosterior(KeepsFirstRows):
         """Refuse: rows are in units of the noise of one target."""
         raise ValueError(ONE_TARGET.format("noise='linear'"))
 
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row."""
+        self.mean.wait(elapsed)
+        self.spread.wait(elapsed)
+
     def copy(self) -> Self:
         """An independent copy."""
         mean = self.mean.copy()

@@ -21,7 +21,8 @@ from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.noise import Joint
 from posterity.posteriors._reads import refuse
-from posterity.posteriors.gaussian import NO_CHANGES
+from posterity.posteriors.ensemble import clip_log_densities
+from posterity.posteriors.gaussian import NO_CHANGES, refuse_waiting
 
 Array = NDArray[np.float64]
 
@@ -38,8 +39,8 @@ NO_NEW_CLASS = (
 class Hypotheses:
     """Base of what is mixed: it learns rows in all its members, and says how they are weighed.
 
-    What learns changes it in place, and may leave it unusable where it raises: it is a copy that
-    learns, and takes its place.
+    Each kind has ``learn`` or ``learn_and_score``. What learns changes it in place, and may leave
+    it unusable where it raises: it is a copy that learns, and takes its place.
     """
 
     log_evidence: float
@@ -89,7 +90,13 @@ class Hypotheses:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        raise NotImplementedError
+        return self.learn_and_score(X, y, weights, elapsed, *offsets)[0]
+
+    def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
+        """Learn the same; returns the mixture, and its log densities (n,) times the weights."""
+        predictive = self.learn(X, y, weights, *others)
+        densities = clip_log_densities(predictive.logpdf(y[:, 0]))
+        return predictive, densities if weights is None else weights * densities
 
     def append(self, *rows: Any) -> None:
         """Learn rows in order: weights depend on predictions, though nobody asks for these."""
@@ -120,6 +127,9 @@ class Hypotheses:
     def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> bool:
         """Know what ``other`` does, of fewer features; False where features can't join later."""
         return False
+
+    # Let time pass after the last row: only of some kinds.
+    wait = refuse_waiting
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -92,6 +92,16 @@ class Memory:
         """Learn them where nobody asks how they were predicted."""
         self.learn(data, rows)
 
+    def wait(self, data: Learned, elapsed: float) -> None:
+        """Let time pass without rows: what is forgotten before a row that tells nothing."""
+        factor = data.factor
+        row = np.zeros((1, factor.n_coefficients)), np.zeros((1, factor.n_targets)), np.zeros(1)
+        self.learn(data, Rows(*row, np.array([elapsed])))
+
+    def find_steady_time(self, elapsed: float) -> float:
+        """Time for which a memory waits that was not given, but is one of several on trial."""
+        return elapsed
+
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart, or reads only."""
         path = data.factor.row_path(data.intercept, names)
@@ -141,6 +151,9 @@ class Keep(Memory):
         """Learn rows in order in the factor of ``data``."""
         given = rows.X, rows.y, rows.weights
         return data.factor.learn(*given, intercept=rows.intercept, largest=LARGEST)
+
+    def wait(self, data: Learned, elapsed: float) -> None:
+        """Forget nothing."""
 
     def absorb(self, data: Learned, rows: Rows) -> None:
         """Learn them at once."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions import Normal
 from posterity.distributions.mixing import match_moments
 from posterity.posteriors._reads import read_along
+from posterity.posteriors.ensemble import predict_and_score_rows
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.hypotheses import NO_LATE_CLASS, Hypotheses
 
@@ -55,6 +56,7 @@ class MixedPosterior(LinearPosterior):
     row_path = read_along("hypotheses.row_path")
     add_classes = read_along("hypotheses.add_classes")
     reorder = read_along("hypotheses.reorder")
+    wait = read_along("hypotheses.wait")
     ahead = read_along("hypotheses.ahead")
     coefficients = read_along("hypotheses.coefficients")
     joint = read_along("hypotheses.joint")
@@ -176,6 +178,12 @@ class MixedPosterior(LinearPosterior):
     def noise_coefficients(self) -> Array:
         """Mean of [intercept, coefficients] of the log variance of the noise, where it has one."""
         return np.asarray(self.average_of(lambda one: one.noise_coefficients()))
+
+
+@predict_and_score_rows.register
+def _learn_and_score(member: MixedPosterior, *rows: Any) -> Any:
+    """In place: an average learns on a copy, of which this is a part."""
+    return member.hypotheses.learn_and_score(*rows)
 
 
 def _given(*offsets: Array | None) -> list[Array]:

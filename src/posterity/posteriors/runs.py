@@ -46,6 +46,9 @@ class ChangeStrategy(Protocol):
     def hazards(self, elapsed: Array) -> Array:
         """Probability of a change in each stretch of time."""
 
+    def after(self, elapsed: float) -> Self:
+        """The same whose unit of time is so long."""
+
 
 class Change(NamedTuple):
     """A change right before a row, and the one before it."""
@@ -67,14 +70,14 @@ def median_change(probability: Array, changes: list[Change | None]) -> Change | 
 
 
 class RunHistory:
-    """Run probabilities before each row of a call; arrays are (n, most runs).
+    """Run probabilities before each row of a call, (n, most runs), and its log density (n,).
 
     ``error``, ``leverage``, ``residual_df`` and ``residual`` are those of each run's prediction,
     if they are asked for.
     """
 
     def __init__(self, n_rows: int, most: int, *, with_predictions: bool = False) -> None:
-        self.hazard = np.zeros(n_rows)
+        self.hazard, self.log_density = np.zeros(n_rows), np.zeros(n_rows)
         self.size = np.zeros(n_rows, dtype=np.intp)
         self.first = np.zeros((n_rows, most), dtype=np.int64)
         self.probability = np.zeros((n_rows, most))
@@ -182,6 +185,10 @@ class Runs(Hypotheses):
     def next_hazard(self) -> float:
         """Probability of a change right before a row, one unit of time from now."""
         return float(self.strategy.hazards(np.ones(1))[0])
+
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row: a change may have come in all of it."""
+        self.strategy = self.strategy.after(elapsed)
 
     @property
     def last_change(self) -> Change | None:

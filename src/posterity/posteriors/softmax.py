@@ -36,6 +36,7 @@ from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
 from posterity.posteriors._softmax_rule import begin, choose_prior
+from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.memory import Memory
 
 
@@ -45,6 +46,8 @@ class SoftmaxPosterior(SoftmaxReading):
 
     Rows ``X`` (n, m) come without the intercept's 1, ``y`` (n, 1) are places of classes, from 0.
     """
+
+    wait = refuse_waiting
 
     def copy(self) -> SoftmaxPosterior:
         """An independent copy."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
-from posterity.distributions.mixing import mix_predictions
+from posterity.distributions.mixing import mix_logs, mix_predictions
 from posterity.factor import Factor
 from posterity.factor.parallel import run_in_parallel
 from posterity.kernel import (
@@ -148,18 +148,16 @@ class Switching(Hypotheses):
     @property
     def n_held(self) -> float:
         """The weight of rows that is left in the longest memory."""
-        return max(one.n_effective for one in self.members)
+        return max(one.n_held for one in self.members)
 
     # ---- learning ------------------------------------------------------------------------------
 
-    def learn(
-        self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
-    ) -> Any:
-        """Learn row after row; returns the mixture predicted for each target before its row."""
-        predictions, densities, ranks = self._learn_members(X, y, weights, elapsed, *offsets)
+    def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
+        """Learn rows; returns the mixture predicted for each target, and its log densities (n,)."""
+        predictions, densities, ranks = self._learn_members(X, y, weights, *others)
         member_weights, log_density = self._weigh(densities, ranks, self.scores)
         self.scores.log_evidence += log_density
-        return mix_predictions(predictions, member_weights)
+        return mix_predictions(predictions, member_weights), mix_logs(densities, member_weights)
 
     def _learn_members(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
@@ -180,12 +178,16 @@ class Switching(Hypotheses):
         work = len(X) * k * float(self.common.n_coefficients) ** 2
         run_in_parallel(learn, range(k - 1, -1, -1), work)
         if self.noises is None:
-            return predictions, densities, np.stack([rank_predictions(one) for one in predictions])
+            return predictions, densities, self._rank(predictions, densities, weights)
         loc, scale = (
             np.stack([getattr(unit, part) for unit in predictions]) for part in ("loc", "scale")
         )
         df, densities, ranks = self._follow(self.noises).score(y[:, 0], loc, scale, weights)
         return [StudentT(*each) for each in zip(df, loc, scale, strict=True)], densities, ranks
+
+    def _rank(self, predictions: list[Any], densities: Array, weights: Array | None) -> Ranks:
+        """How much each member knows of each row, (k, n)."""
+        return np.stack([rank_predictions(one) for one in predictions])
 
     def _follow(self, noises: Array) -> MemberNoises:
         """A kernel object that follows the noises of all members, in the memories of each."""
@@ -272,6 +274,15 @@ class Switching(Hypotheses):
         scale = np.ones(origin.shape)
         df, _, _ = self._follow(self.noises.copy()).score(nothing, origin, scale, nothing)
         return np.hstack([df, np.square(scale)])
+
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row, in all members.
+
+        A short memory that predicts well stands for coefficients that move fast, not for all being
+        forgotten after a while.
+        """
+        for one in self.members:
+            one.wait(one.memory.find_steady_time(elapsed))
 
     def predict_mean_ahead(self, X: Array) -> Array:
         """Mean of the next observations at the rows of ``X``."""

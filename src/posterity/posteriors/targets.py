@@ -39,7 +39,7 @@ from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._target_chain import ChainReading, Pattern
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors._target_reading import JointReading, stack_targets
-from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.gaussian import LinearPosterior, refuse_waiting
 
 Array = NDArray[np.float64]
 
@@ -65,6 +65,8 @@ class TargetsPosterior:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"newest_reading": None}
+
+    wait = refuse_waiting
 
     def copy(self) -> Self:
         """An independent copy."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
+from posterity.forgetting.words import read_forgetting
 from posterity.kernel.values import read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
@@ -223,7 +224,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
                 "the models differ in prior, noise, intercept or forgetting: merge models with "
                 "the same settings"
             )
-        if self.forgetting != other.forgetting or self.interactions != other.interactions:
+        if self._forgets_by != other._forgets_by or self.interactions != other.interactions:
             raise ValueError(
                 "the models differ in forgetting or interactions: merge models with the same "
                 "settings"
@@ -233,6 +234,11 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         """Take over what is fixed by first rows."""
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _forgets_by(self) -> Stabilized | None:
+        strategy: Stabilized | None = read_forgetting(self.forgetting)
+        return strategy
 
     def _begin(self, given: int | None) -> None:
         """Start from the prior; the model stays as it was where a parameter is wrong."""
@@ -248,7 +254,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             None if learned else float(self.prior_precision) / self._unit(),
             intercept=self.fit_intercept,
             noise=self._noise_prior(),
-            forgets=self.forgetting is not None,
+            forgets=self._forgets_by is not None,
         )
         self._index = FeatureIndex(self.hash_size, given)
         size = self._index.size
@@ -304,8 +310,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         targets, met, weights, offsets = model._read_targets(n, read, y, sample_weight, added)
         elapsed, now = read_times(times, n, weights, None if first else self._now)
         discounts = None
-        if self.forgetting is not None:
-            discounts = np.maximum(self.forgetting.discounts(elapsed), LEAST_DISCOUNT)
+        if self._forgets_by is not None:
+            discounts = np.maximum(self._forgets_by.discounts(elapsed), LEAST_DISCOUNT)
         if not issparse(read):
             warn_of_texts(n, read)
         with Undo() as undo:
@@ -338,7 +344,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
     @hold_model_lock
     def _learn_known(self, x: Any, y: Any, added: RateOffsets | None) -> bool:
         """Learn one row, if its features are all known and nothing about it is unusual."""
-        forgetting: Any = self.forgetting
+        forgetting: Any = self._forgets_by
         if forgetting is not None and not isinstance(forgetting, Stabilized):
             return False
         posterior = self._posterior_or_none

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from posterity.forgetting import Stabilized
+from posterity.forgetting.words import read_forgetting
 from posterity.kernel.values import is_word
 from posterity.linear.categories import Missing
 from posterity.sparse.parts import Levels, Part
@@ -31,13 +32,13 @@ class WideParameters:
     hash_size: int | None = None
     categorical_features: Levels = "auto"
     missing: Missing = "error"
-    forgetting: Stabilized | None = None
+    forgetting: Stabilized | str | None = None
 
 
 def check_parameters(model: WideParameters) -> None:
     """Raise ``ValueError`` for a parameter that is out of its range."""
     precision: object = model.prior_precision
-    forgetting, size = model.forgetting, model.hash_size
+    forgetting, size = read_forgetting(model.forgetting), model.hash_size
     missing, interactions = model.missing, model.interactions
     number = isinstance(precision, Real) and 0.0 < float(precision) < np.inf
     if not (number or is_word(precision, "auto")):
@@ -47,7 +48,7 @@ def check_parameters(model: WideParameters) -> None:
         )
     if forgetting is not None and not isinstance(forgetting, Stabilized):
         raise ValueError(
-            f"forgetting is {forgetting!r}: a model of many features supports only "
+            f"forgetting is {model.forgetting!r}: a model of many features supports only "
             "Stabilized(discount=...) or Stabilized(half_life=...)"
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):

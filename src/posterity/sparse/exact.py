@@ -59,7 +59,7 @@ class _Exact(DiagonalModel):
 
     @hold_model_lock
     def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
-        if self.forgetting is not None:
+        if self._forgets_by is not None:
             raise ValueError("a model with forgetting can't unlearn: rows have lost their weight")
         posterior, (X, y, sample_weight) = self._posterior, rows
         n, read = self._read(X)

@@ -1,19 +1,27 @@
-"""Ways to forget, as they are written on the command line: stabilized:0.99."""
+"""Ways to forget as they are written, for a model or on the command line: stabilized:0.99."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import Any
 
-if TYPE_CHECKING:
-    from posterity.forgetting import Forgetting
+from posterity.forgetting.averages import Adaptive, Changepoint
+from posterity.forgetting.fading import (
+    Directional,
+    Exponential,
+    RandomWalk,
+    Smoothing,
+    Stabilized,
+)
+from posterity.forgetting.window import Window
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A strategy of posterity.forgetting, the field its number goes to, and an example of one."""
+    """A strategy, the field its number goes to, and an example of one."""
 
-    strategy: str
+    strategy: type
     field: str | None = None
     example: str = ""
     optional: bool = False
@@ -25,18 +33,19 @@ class _Kind:
 
 
 KINDS = {
-    "adaptive": _Kind("Adaptive"),
-    "exponential": _Kind("Exponential", "discount", "0.99"),
-    "stabilized": _Kind("Stabilized", "discount", "0.99"),
-    "directional": _Kind("Directional", "discount", "0.99"),
-    "smoothing": _Kind("Smoothing", "gamma", "0.8"),
-    "random-walk": _Kind("RandomWalk", "variance", "0.01"),
-    "window": _Kind("Window", "size", "500"),
-    "changepoint": _Kind("Changepoint", "hazard", "0.01", optional=True),
+    "adaptive": _Kind(Adaptive),
+    "exponential": _Kind(Exponential, "discount", "0.99"),
+    "stabilized": _Kind(Stabilized, "discount", "0.99"),
+    "directional": _Kind(Directional, "discount", "0.99"),
+    "smoothing": _Kind(Smoothing, "gamma", "0.8"),
+    "random-walk": _Kind(RandomWalk, "variance", "0.01"),
+    "window": _Kind(Window, "size", "500"),
+    "changepoint": _Kind(Changepoint, "hazard", "0.01", optional=True),
 }
 
 
-def parse(text: str) -> Forgetting | None:
+@cache
+def parse(text: str) -> Any:
     """Read ``name`` or ``name:number``; raises ``ValueError`` that says what could be written.
 
     Examples
@@ -55,19 +64,27 @@ def parse(text: str) -> Forgetting | None:
     if name not in KINDS:
         listed = ", ".join(["none", *(_format_setting(listed) for listed in KINDS)])
         raise ValueError(f"{text!r} is not a way to forget: give one of {listed}")
-    from posterity import forgetting
-
     kind = KINDS[name]
-    strategy = getattr(forgetting, kind.strategy)
     if kind.field is None:
         if colon:
             raise ValueError(f"{text!r}: {name} takes no number; write {name} alone")
-        return strategy()
+        return kind.strategy()
     if not number:
         if kind.optional and not colon:
-            return strategy()
+            return kind.strategy()
         raise ValueError(f"{text!r}: {name} needs {kind.number}, as in {name}:{kind.example}")
-    return strategy(**{kind.field: _read(text, number, name, kind)})
+    return kind.strategy(**{kind.field: _read(text, number, name, kind)})
+
+
+def read_forgetting(forgetting: Any) -> Any:
+    """A strategy, or None, as it is; one in words as a strategy.
+
+    Examples
+    --------
+    >>> read_forgetting("window:50"), read_forgetting(None)
+    (Window(size=50, duration=None), None)
+    """
+    return parse(forgetting) if isinstance(forgetting, str) else forgetting
 
 
 def _read(text: str, number: str, name: str, kind: _Kind) -> float:

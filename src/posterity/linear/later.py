@@ -1,0 +1,43 @@
+"""Reads for times after the last row: what is known fades while no rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from posterity.distributions.in_sequence import in_sequence
+from posterity.linear.inputs import read_times
+
+NO_TIMES = (
+    "a later time is asked for, but the rows learned came without times: give times= where the "
+    "model learns, too"
+)
+
+
+def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any]) -> Any:
+    """What ``read(model, rows)`` says of rows of ``X``, each at its time after the last row.
+
+    ``times`` is one time, or (n,) that do not decrease.
+    """
+    if np.ndim(times) == 0:
+        return read(model.at(times), X)
+    n = _num_samples(X)
+    read_times(times, n, None, model._now)
+    moments, starts = np.unique(np.asarray(times, dtype=np.float64), return_index=True)
+    rows = np.split(np.arange(n), starts[1:])
+    parts = [
+        read(model.at(moment), _safe_indexing(X, some))
+        for moment, some in zip(moments, rows, strict=True)
+    ]
+    return _join(parts)
+
+
+def _join(parts: list[Any]) -> Any:
+    if isinstance(parts[0], tuple):
+        return tuple(map(_join, zip(*parts, strict=True)))
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else in_sequence(parts)
