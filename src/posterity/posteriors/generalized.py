@@ -179,7 +179,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def with_averages(self) -> Self:
         """The same, to average over the posterior of rows that come together; in shared memory."""
-        return self if self.memory.forgets else replace(self, approximation="averages")
+        stays = self.memory.forgets or self.approximation == "laplace"
+        return self if stays else replace(self, approximation="averages")
 
     def with_memory(self, memory: Memory) -> Self:
         """The same, whose site rows are forgotten."""
@@ -230,7 +231,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             statistics.copy_from(self._nothing())
             return
         if statistics.start is not None:
-            trial, kept = self.copy(), statistics.start.without(rows)
+            trial, kept = self.copy().with_averages(), statistics.start.without(rows)
             trial._fit_again(kept)
             trial.statistics.start = kept.fitted()
             self.copy_from(trial)
@@ -383,7 +384,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
-        way = replace(self, approximation="either") if self.approximation == "moments" else self
+        way = self.with_averages()  # as those of a fit, once it is the last time
+        if self.approximation == "moments" and len(start) < start.n_enough:
+            way = replace(self, approximation="either")
         if start.closed:
             way._close(rows)
         way._together(rows, before.phi)
