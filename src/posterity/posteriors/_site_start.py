@@ -198,7 +198,7 @@ class KeepsFirstRows(LinearPosterior):
         start = two.statistics.start
         if start is None:
             return False
-        trial = one.copy().with_averages()
+        trial = one.copy()
         if trial.keeps_first_rows:
             trial._keep(start.rows, now=True)
         else:

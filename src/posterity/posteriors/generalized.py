@@ -231,7 +231,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             statistics.copy_from(self._nothing())
             return
         if statistics.start is not None:
-            trial, kept = self.copy().with_averages(), statistics.start.without(rows)
+            trial, kept = self.copy(), statistics.start.without(rows)
             trial._fit_again(kept)
             trial.statistics.start = kept.fitted()
             self.copy_from(trial)
@@ -384,9 +384,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
-        way = self.with_averages()  # as those of a fit, once it is the last time
-        if self.approximation == "moments" and len(start) < start.n_enough:
-            way = replace(self, approximation="either")
+        way = self.with_averages()  # as a fit does
         if start.closed:
             way._close(rows)
         way._together(rows, before.phi)
