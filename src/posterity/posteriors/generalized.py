@@ -376,8 +376,10 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self.inner.linear_moments(X)[1]
 
     def _learn_at_once(self, rows: SiteRows) -> None:
-        self._close(rows)
-        self._together(rows)
+        few = self.keeps_first_rows and len(rows) < StartRows.of(rows).n_enough
+        way = self.with_averages() if few else self  # as when they are fitted again
+        way._close(rows)
+        way._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
         statistics, rows = self.statistics, start.rows
