@@ -160,7 +160,7 @@ def test_what_is_no_rating_is_refused() -> None:
 def test_intervals_hold(levels: int, n: int) -> None:
     held = []
     cuts = np.linspace(-2.0, 2.0, levels - 1)
-    for seed in range(40):
+    for seed in range(20):
         X, y = simulate(n + 40, levels, seed)
         model = BayesianGeneralizedLinear(Ordinal(levels)).fit(X[:n], y[:n])
         low, high = np.array(model.posterior_.interval(0.9))[1:].T

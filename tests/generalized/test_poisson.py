@@ -305,3 +305,19 @@ def test_a_level_joins_by_a_row_with_an_exposure() -> None:
         other.learn_one(x, y)
     assert one.posterior_.names == other.posterior_.names
     np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_a_level_of_zeros_is_low_however_rows_come(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    levels = rng.integers(4, size=60)
+    rows = np.column_stack([levels[:, None] == [1, 2, 3], rng.normal(size=60)]).astype(float)
+    counts = rng.poisson(np.exp(0.7 + 0.3 * rows[:, 3] - 0.2 * rows[:, 0]))
+    counts[levels == 3] = 0
+    whole = BayesianPoissonRegression().fit(rows, counts)
+    halves = BayesianPoissonRegression().partial_fit(rows[:30], counts[:30])
+    halves.partial_fit(rows[30:], counts[30:])
+    merged = BayesianPoissonRegression().fit(rows[:30], counts[:30])
+    merged.merge(BayesianPoissonRegression().fit(rows[30:], counts[30:]))
+    for model in (halves, merged):
+        np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-3)

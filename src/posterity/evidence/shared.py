@@ -191,9 +191,7 @@ def learn_prior(
         for each in (best.root, _compute_expected_root(best))
     )
     fitted = _MeansRegression(frame, means, free, root)
-    prior = _make_shared_prior(
-        frame, expected, _MeansRegression(frame, means, free, expected)
-    )
+    prior = _make_shared_prior(frame, expected, _MeansRegression(frame, means, free, expected))
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
         prior,

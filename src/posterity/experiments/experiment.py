@@ -19,6 +19,7 @@ from posterity.io.rounds import (
     Rounds,
     check_reward_range,
     check_rewards_within,
+    find_arms,
     iterate_pieces,
     open_rounds,
     read_rewards,
@@ -196,17 +197,9 @@ class Experiment:
         propensities: ArrayLike | None = None,
     ) -> Self:
         """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K)."""
-        where = {name: place for place, name in enumerate(self.arms)}
         if np.ndim(arms) != 1:
             raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
-        chosen = np.asarray(arms).tolist()
-        unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
-        if unknown is not None:
-            raise ValueError(
-                f"the arm in row {unknown} is {chosen[unknown]!r}: it must be one of "
-                f"{list(self.arms)}"
-            )
-        places = np.array([where[name] for name in chosen], dtype=np.intp)
+        places, every_arm = find_arms(arms, self.arms), len(self.arms)
         n = len(places)
         contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
@@ -217,9 +210,9 @@ class Experiment:
             raise ValueError(
                 f"there are {n} rows of arms: rewards, X and propensities must have the same length"
             )
-        if every is not None and every.shape != (n, len(where)):
+        if every is not None and every.shape != (n, every_arm):
             raise ValueError(
-                f"propensities has shape {every.shape}: it must be {(n, len(where))}, one column "
+                f"propensities has shape {every.shape}: it must be {(n, every_arm)}, one column "
                 "for each arm"
             )
         own = None if every is None else every[np.arange(n), places]

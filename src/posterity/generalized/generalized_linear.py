@@ -341,7 +341,8 @@ class BayesianGeneralizedLinear(GeneralizedRegression):
     approximation : "auto", "laplace" or "moments", default "auto"
         The Gaussian that stands for a row. "laplace": at the mode, so that ``fit`` ends in the mode
         (maximum a posteriori). "moments": of equal moments, so that it ends near the posterior mean
-        (expectation propagation). "auto" is "moments" in all that comes online. In ``fit`` it
+        (expectation propagation). "auto" is "moments" in all that comes online. In ``fit``, and of
+        the first rows of a stream, which are fitted together again (with "moments", too), it
         averages each row's likelihood over the posterior (a variational approximation, Opper and
         Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
         learned then add up to the targets. Where eta has noise around it, it is "laplace".

@@ -99,6 +99,18 @@ def read_rewards(values: ArrayLike) -> Array:
         ) from error
 
 
+def find_arms(arms: ArrayLike, names: Sequence[Any]) -> NDArray[np.intp]:
+    """Places of arms (n,) among all ``names``; a ``ValueError`` names the row of another one."""
+    where = {name: place for place, name in enumerate(names)}
+    chosen = np.asarray(arms).tolist()
+    unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
+    if unknown is not None:
+        raise ValueError(
+            f"the arm in row {unknown} is {chosen[unknown]!r}: it must be one of {list(names)}"
+        )
+    return np.array([where[name] for name in chosen], dtype=np.intp)
+
+
 def check_reward_range(ends: tuple[float, float] | None) -> None:
     """Raise ``ValueError`` unless the least and the largest possible reward are in this order."""
     if ends is not None and not ends[0] < ends[1]:

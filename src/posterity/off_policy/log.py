@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.io.reading import BATCH_ROWS, MEMORY
-from posterity.io.rounds import RoundColumns, Rounds, open_rounds, read_rewards
+from posterity.io.rounds import RoundColumns, Rounds, find_arms, open_rounds, read_rewards
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
@@ -164,15 +164,8 @@ class Log:
                 "one arm a row; of rankings, give the first places, arms[:, 0], and the "
                 "propensities of all arms, which these were drawn from"
             )
-        chosen = np.asarray(arms).tolist()
-        known = tuple(sorted(set(chosen)) if names is None else names)
-        where = {name: place for place, name in enumerate(known)}
-        unknown = next((row for row, name in enumerate(chosen) if name not in where), None)
-        if unknown is not None:
-            raise ValueError(
-                f"the arm in row {unknown} is {chosen[unknown]!r}: it must be one of {known}"
-            )
-        places = np.array([where[name] for name in chosen], dtype=np.intp)
+        known = tuple(sorted(set(np.asarray(arms).tolist())) if names is None else names)
+        places = find_arms(arms, known)
         earned = read_rewards(rewards)
         every = None if propensities is None else read_floats(propensities, "propensities")
         own = None if propensity is None else read_floats(propensity, "propensity")

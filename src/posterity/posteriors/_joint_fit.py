@@ -51,9 +51,8 @@ START_DECREMENT = 1e-12
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
-# How the sites of rows are found. "averages": from the mode on, over the posterior; "either": by
-# moments, or else at the mode.
-Approximation = Literal["laplace", "moments", "averages", "either"]
+# How the sites of rows are found. "averages": from the mode on, over the posterior.
+Approximation = Literal["laplace", "moments", "averages"]
 
 
 class SiteModel(NamedTuple):
@@ -141,7 +140,7 @@ def fit_sites_together(
     trial = inner.copy()
     target = (fitted.sites.target - rows.offsets)[:, None]
     trial.append_sites(rows.X, target, fitted.sites.precision, rows)
-    if not fitted.settled and model.approximation != "either":
+    if not fitted.settled:
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
             "expectation propagation did not converge: the posterior is an approximation" + about,

@@ -94,7 +94,7 @@ class CorrectsSkewness(KeepsFirstRows):
         known = self.inner.factor.seen, self.statistics.seen, id(self.statistics.phi)
         again: Any = start.__dict__.get("_again")
         if again is None or again[0] != known:
-            trial: Any = self.copy().with_averages()
+            trial: Any = self.copy()
             trial._fit_again(start)
             # With what ``phi`` was, so that no other one has its number.
             again = start.__dict__["_again"] = known, self.statistics.phi, trial

@@ -180,7 +180,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def with_averages(self) -> Self:
         """The same, to average over the posterior of rows that come together; in shared memory."""
-        return self if self.memory.forgets else replace(self, approximation="averages")
+        stays = self.memory.forgets or self.approximation == "laplace"
+        return self if stays else replace(self, approximation="averages")
 
     def with_memory(self, memory: Memory) -> Self:
         """The same, whose site rows are forgotten."""
@@ -376,15 +377,17 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self.inner.linear_moments(X)[1]
 
     def _learn_at_once(self, rows: SiteRows) -> None:
-        self._close(rows)
-        self._together(rows)
+        few = self.keeps_first_rows and len(rows) < StartRows.of(rows).n_enough
+        way = self.with_averages() if few else self  # as when they are fitted again
+        way._close(rows)
+        way._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
         statistics, rows = self.statistics, start.rows
         before = replace(statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
-        way = replace(self, approximation="either") if self.approximation == "moments" else self
+        way = self.with_averages()  # as a fit does
         if start.closed:
             way._close(rows)
         way._together(rows, before.phi)

@@ -192,7 +192,7 @@ class TargetsPosterior:
         return JointPrediction(marginals, make, names=self.names)
 
     def _stream(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Distribution:
-        """Predict each target of rows before they are learned, in stretches, as if it came alone."""
+        """Predict each target of rows before they are learned, in stretches, as if alone."""
         first, predictions, forgets = 0, list[Distribution](), self.wide.memory.forgets
         while first < len(X) or not predictions:
             part = slice(first, self.wide.find_stretch_end(first, len(X), weights))

@@ -106,14 +106,14 @@ MODELS = [
         BayesianQuantileRegression,
         "numbers",
         of=LABELS,
-        within=Within(1.5, 0.1, 0.1, 0.1),
+        within=Within(1.5, 0.1, 0.1, 1e-4),
     ),
     Model(
         "several quantiles",
         partial(BayesianQuantileRegression, quantile=[0.2, 0.8]),
         "numbers",
         of=LABELS,
-        within=Within(2.5, 0.1, 0.1, 0.2),
+        within=Within(2.5, 0.1, 0.1, 1e-4),
     ),
     Model(
         "logistic, two classes",
