@@ -392,8 +392,9 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
         inner, trial, spread = self.inner, self.inner.copy(), self._spread(rows.X)
-        next_ones = count_rows_until(rows.weights, 1) if inner.is_settled else 0
-        ahead = inner.linear_moments(rows.X[:next_ones])
+        nothing = np.empty(0)
+        next_ones = rows.X[: count_rows_until(rows.weights, 1)]
+        ahead = inner.linear_moments(next_ones) if inner.is_settled else (nothing, nothing)
         learned = learn_rows(trial, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
         if inner.is_plain and inner.factor.rank == inner.n_coefficients:
