@@ -35,7 +35,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS = 50
+MOST_ROUNDS, MOST_STALLED = 50, 5
 # Tolerance of the prior's change, relative to the prior; and the share of the total precision
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
@@ -79,6 +79,7 @@ class WarmStart(NamedTuple):
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
     precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
+    For so many rounds, ``stalled``, the change was not below the ``least`` one.
     """
 
     prior: Factor
@@ -89,6 +90,13 @@ class WarmStart(NamedTuple):
     rate: float = 1.0
     sites: Sites | None = None
     steps: SecantSteps = SecantSteps()
+    least: float = math.inf
+    stalled: int = 0
+
+    @property
+    def is_stalled(self) -> bool:
+        """True if more rounds would bring nothing: a prior that is drawn moves without end."""
+        return self.stalled >= MOST_STALLED
 
     @classmethod
     def of(cls, inner: LinearPosterior) -> WarmStart:
@@ -116,7 +124,11 @@ class WarmStart(NamedTuple):
             chosen.scale(math.exp(step - move))
             prior = chosen.combine(known)
         level = self.level + step
-        return WarmStart(prior, level, start, near, change, min(rate, 1.0), steps=steps)
+        stalled = 0 if change < self.least else self.stalled + 1
+        least = min(change, self.least)
+        return WarmStart(
+            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled
+        )
 
 
 def fit_sites_together(
@@ -128,7 +140,7 @@ def fit_sites_together(
     if inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=SecantSteps())
+        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
     if inner.learns_prior and model.at_mode:
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
@@ -183,7 +195,7 @@ def _search_near_mode(
         if near is None:
             return None
         begun = begun.continue_from(before, *near)
-        if begun.ahead <= agreed:
+        if begun.ahead <= agreed or begun.is_stalled:
             break
     return begun
 
@@ -223,7 +235,8 @@ def _alternate_prior_and_mode(
         agree = begun.change <= agreed or (
             begun.change <= START_TOLERANCE and begun.ahead <= TOLERANCE
         )
-        if agree and near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed):
+        close = near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed)
+        if (agree and close) or begun.is_stalled:
             break
     return replace(fitted, settled=settled and fitted.settled), begun
 
