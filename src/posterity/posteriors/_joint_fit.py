@@ -110,7 +110,11 @@ class WarmStart(NamedTuple):
         return self.change * self.rate
 
     def continue_from(
-        self, before: LinearPosterior, of_sites: Factor, start: Array, near: Curvature | None
+        self,
+        before: LinearPosterior,
+        of_sites: Factor,
+        start: Array | None,
+        near: Curvature | None,
     ) -> WarmStart:
         """The next round's, under the prior that the rows choose by these sites of theirs."""
         known = before.factor
@@ -132,12 +136,18 @@ class WarmStart(NamedTuple):
 
 
 def fit_sites_together(
-    inner: LinearPosterior, model: SiteModel, rows: SiteRows
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: Sites | None = None
 ) -> tuple[LinearPosterior, Fitted]:
-    """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
+    """A copy of ``inner`` that has learned the sites of the rows, and the sites.
+
+    Sites that are matched by moments are searched for from those ``near``, if there are any.
+    """
     begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
-    if inner.learns_prior and share > 1:
+    if near is not None and not model.at_mode:
+        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
+        begun = WarmStart(begun.prior, begun.level, sites=near)
+    elif inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)

@@ -504,13 +504,14 @@ class GeneralizedPosterior(CorrectsSkewness):
     def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
         """A copy that has learned rows together, sites and parameter in turns."""
         phi: Any = self.statistics.phi
+        sites = None
         for _ in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            sites = trial._fit_sites(rows)
+            sites = trial._fit_sites(rows, sites)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
@@ -523,9 +524,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         trial.statistics.log_sites += integral
         return trial, near
 
-    def _fit_sites(self, rows: SiteRows) -> Sites:
+    def _fit_sites(self, rows: SiteRows, near: Sites | None = None) -> Sites:
         model = SiteModel(self.known, self.approximation)
-        trial, fitted = fit_sites_together(self.inner, model, rows)
+        trial, fitted = fit_sites_together(self.inner, model, rows, near)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
