@@ -391,19 +391,19 @@ class GeneralizedPosterior(CorrectsSkewness):
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
-        inner, trial, spread = self.inner, self.inner.copy(), self._spread(rows.X)
-        nothing = np.empty(0)
+        inner, spread, nothing = self.inner, self._spread(rows.X), np.empty(0)
         next_ones = rows.X[: count_rows_until(rows.weights, 1)]
         ahead = inner.linear_moments(next_ones) if inner.is_settled else (nothing, nothing)
-        learned = learn_rows(trial, self.known, self.approximation, rows)
+        # Predictive densities add up to the evidence: that saves a sum for every row.
+        adds_up = inner.is_plain and inner.factor.rank == inner.n_coefficients
+        before = inner.log_evidence if adds_up else math.nan
+        learned = learn_rows(inner, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
-        if inner.is_plain and inner.factor.rank == inner.n_coefficients:
-            # Predictive densities add up to the evidence: that saves a sum for every row.
-            log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
+        if adds_up:
+            log_scale = log_sites - (inner.log_evidence - before)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
         else:
             log_scale = float(np.sum(learned.log_scale))
-        inner.copy_from(trial)
         self._count(rows, precision, log_scale)
         self.statistics.log_predictive += log_sites
         phi = self.statistics.phi
