@@ -29,9 +29,9 @@ from posterity.likelihoods import Gamma, LaplaceNoise, Ordinal
 NAME = "slowest_calls"
 TITLE = "Rows learned one by one: the slowest call"
 HOW = """\
-Processor time of `learn_one` of each row, the row an array, defaults but for what is named, in
-microseconds: of 3,000 rows the slowest call, and the mean call after the first 100 rows. Of bandits,
-`decide` and `learn_one` together; of groups, 10,000 groups with five rows each."""
+Processor time of `learn_one` of each row, an array, with the defaults but for what is named: the
+slowest call of 3,000 rows, beside the mean call after the first 100. Of bandits, `decide` and
+`learn_one` together; of groups, rows of 10,000 that have five rows each."""
 
 Array = NDArray[np.float64]
 Step = Callable[[int], object]
@@ -108,7 +108,10 @@ def _grouped(n: int, p: int) -> dict[str, Callable[[], Step]]:
     eta = 0.3 * X[:, 0] + 0.3 * rng.normal(size=10_000)[groups]
     targets = {
         "groups": (GroupedRegression, eta + rng.normal(size=len(X))),
-        "groups of counts": (partial(GroupedRegression, likelihood="poisson"), rng.poisson(np.exp(eta))),
+        "groups of counts": (
+            partial(GroupedRegression, likelihood="poisson"),
+            rng.poisson(np.exp(eta)),
+        ),
     }
 
     def begin(kind: Any, y: Array) -> Step:

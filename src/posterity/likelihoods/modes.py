@@ -58,7 +58,7 @@ def modes(
             size = np.maximum(np.maximum(np.abs(place), np.abs(mean) / steep), width)
             near = closeness * np.maximum(size, least) + close * width
             done |= (np.abs(value) / steep <= 4.0 * near) | (high - low <= 4.0 * near)
-        # If a Newton step gains little (on the flank of exp 1 - 1 / e of it), the next one bisects from the middle of the bracket.
+        # If a Newton step gains little, as on the flank of exp, the next one bisects the bracket.
         slow = (np.abs(value) > 0.25 * np.abs(previous)) & ~done
         if slow.any():
             middle = np.where(slow, 0.5 * (low + high), place)
