@@ -136,11 +136,16 @@ class WarmStart(NamedTuple):
 
 
 def fit_sites_together(
-    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: Sites | None = None
+    inner: LinearPosterior,
+    model: SiteModel,
+    rows: SiteRows,
+    near: Sites | None = None,
+    agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites.
 
     Sites that are matched by moments are searched for from those ``near``, if there are any.
+    They and the prior have ``agreed`` where its change is no more than this.
     """
     begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
@@ -155,7 +160,7 @@ def fit_sites_together(
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
         )
-    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
+    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     if model.averages and fitted.converged:
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
         if averaged is not None:

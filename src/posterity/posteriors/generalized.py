@@ -20,7 +20,12 @@ from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
 from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI
-from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
+from posterity.posteriors._joint_fit import (
+    PRIOR_TOLERANCE,
+    Approximation,
+    SiteModel,
+    fit_sites_together,
+)
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
@@ -502,16 +507,19 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.copy_from(self._fit_with_parameter(rows, near)[0])
 
     def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
-        """A copy that has learned rows together, sites and parameter in turns."""
+        """A copy that has learned rows together, sites and parameter in turns.
+
+        Sites and their prior go only one step, until the parameter agrees with the last one.
+        """
         phi: Any = self.statistics.phi
-        sites = None
-        for _ in range(MOST_ROUNDS):
+        sites, rough = None, True
+        for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            sites = trial._fit_sites(rows, sites)
+            sites = trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
@@ -519,14 +527,16 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, integral = phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last):
+            agree = near.agrees_with(last)
+            if agree and not rough:
                 break
+            rough = rough and not agree and number < MOST_ROUNDS // 2
         trial.statistics.log_sites += integral
         return trial, near
 
-    def _fit_sites(self, rows: SiteRows, near: Sites | None = None) -> Sites:
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> Sites:
         model = SiteModel(self.known, self.approximation)
-        trial, fitted = fit_sites_together(self.inner, model, rows, near)
+        trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
