@@ -16,6 +16,7 @@ NAMES = (
     "calls",
     "label_calls",
     "single_rows",
+    "slowest_calls",
     "one_row",
     "adapters",
     "batch",

@@ -510,3 +510,18 @@ def test_features_may_have_any_mean() -> None:
             one, two = plain.beliefs([[at]]), moved.beliefs([[mean + sd * at]])
             assert np.allclose(one.mean, two.mean, atol=1e-5)
             assert np.allclose(one.scale, two.scale, rtol=1e-5)
+
+
+def test_a_decision_and_its_reward_are_its_context_its_arm_and_the_reward() -> None:
+    rng = np.random.default_rng(0)
+    one, two = Bandit(arms=["a", "b"], rng=0), Bandit(arms=["a", "b"], rng=0)
+    for x in rng.normal(size=(30, 2)):
+        reward = float(rng.normal())
+        decision = one.decide(x)
+        two.decide(x)
+        one.learn_one(decision, reward)
+        two.learn_one(x, decision.arm, reward)
+    with pytest.raises(TypeError, match="rewards are missing"):
+        one.learn_one(decision, None)
+    x = rng.normal(size=2)
+    np.testing.assert_array_equal(one.beliefs(x).mean, two.beliefs(x).mean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,12 @@ from scipy.special import expit
 
 from posterity.likelihoods import (
     Bernoulli,
+    Gamma,
     Gaussian,
     LaplaceNoise,
     Likelihood,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     Quantile,
     Sites,
@@ -24,6 +27,7 @@ from posterity.likelihoods import (
     laplace_sites,
     moment_sites,
 )
+from posterity.likelihoods.modes import modes
 
 Array = np.ndarray
 ETA = np.linspace(-4.0, 4.0, 17)
@@ -228,3 +232,28 @@ def test_predictions_of_new_targets_are_the_noise_around_eta(noise: Likelihood) 
     for y in (-1.0, 0.9, 1.5, 4.0):
         expected = np.exp(quadrature(noise, y, 1.0, 0.3)[0])
         assert predictive.pdf([y])[0] == pytest.approx(expected, rel=0.02)
+
+
+def test_the_mode_of_amounts_and_ratings_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    mean, variance, ones = rng.normal(size=60), rng.gamma(1.0, size=60), np.ones(60)
+    targets = {Gamma(2.0): rng.gamma(2.0, size=60), Ordinal(3, (1.5,)): rng.integers(3, size=60)}
+    for likelihood, y in targets.items():
+        looks: list[int] = []
+        kind = type(likelihood)
+        derivatives = kind.derivatives
+
+        def count(self: Any, *at: Any, known: Any = derivatives, looks: Any = looks) -> Any:
+            looks.append(1)
+            return known(self, *at)
+
+        monkeypatch.setattr(kind, "derivatives", count)
+        modes(likelihood, y, mean, variance, ones)
+        assert len(looks) < 20
+
+
+def test_the_mode_of_an_amount_far_from_what_was_believed() -> None:
+    believed = np.array([40.0]), np.array([200.0]), np.array([400.0])
+    mode = modes(Gamma(2.0), np.array([2.0]), *believed)
+    slope = Gamma(2.0).derivatives(np.array([2.0]), mode)[0]
+    np.testing.assert_allclose(mode, believed[0] + 200.0 * 400.0 * slope, atol=1e-6)

@@ -150,3 +150,21 @@ def test_compiled_sweeps_are_the_plain_ones(likelihood: Any, data: st.DataObject
         np.testing.assert_allclose(now, plain, rtol=1e-8, atol=1e-11)
         np.testing.assert_allclose(fast.triangle, slow.triangle, rtol=1e-8, atol=1e-8)
         assert change == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_a_prior_that_is_drawn_is_not_searched_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds: list[int] = []
+    known = _joint_fit.WarmStart.continue_from
+
+    def count(self: Any, *how: Any) -> Any:
+        rounds.append(1)
+        return known(self, *how)
+
+    monkeypatch.setattr(_joint_fit.WarmStart, "continue_from", count)
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(90, 10)), rng.normal(size=10) / np.sqrt(10.0)
+    y = rng.random(90) < 1.0 / (1.0 + np.exp(-X @ w))
+    BayesianLogisticRegression(prior_precision="ard").fit(X[:60], y[:60])
+    assert len(rounds) < 40

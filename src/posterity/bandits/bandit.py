@@ -295,6 +295,8 @@ class Bandit(BaseEstimator):
 
     def learn_one(self, x: Any, arm: Any, reward: Any = None, weight: float = 1.0) -> Self:
         """Learn one reward: of a context (m,), a mapping of names, or a decision and its reward."""
+        if reward is None and type(x) is Decision and np.ndim(x._place) == 0:
+            x, arm, reward = x.context, x.arm, arm
         arms = self.__dict__.get("_arms")
         if arms is not None and reward is not None and not self._binary:
             try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -48,10 +49,10 @@ class FeatureSets:
     background: Indices
     slab: Indices
 
-    @property
+    @cached_property
     def sizes(self) -> Indices:
         """(K,) number of members."""
-        return np.count_nonzero(self.members >= 0, axis=1)
+        return np.asarray((self.members >= 0).sum(axis=1))
 
     def take(self, which: Indices) -> Self:
         """Return some of the sets, or some of them several times."""
@@ -75,8 +76,8 @@ class FeatureSets:
         members = np.concatenate([members, enters[:, None]], axis=1)
         # Those that are there first; columns that nobody needs go.
         order = np.argsort(members < 0, axis=1, kind="stable")
-        members = np.take_along_axis(members, order, axis=1)
-        width = int(np.count_nonzero(members >= 0, axis=1).max(initial=0))
+        members = members[np.arange(len(members))[:, None], order]
+        width = int((members >= 0).sum(axis=1).max(initial=0))
         return type(self)(members[:, :width], self.background, self.slab)
 
 
@@ -251,8 +252,9 @@ class Evidence:
         members = np.where(there, sets.members, 0)
         rows = self._get_rows(sets)
         precisions = np.exp(-SLABS[sets.slab])
-        gram = np.take_along_axis(rows, members[:, None, :], axis=2) * there[:, None, :]
-        k = members.shape[1]
+        count, k = members.shape
+        walkers, places = np.arange(count)[:, None, None], np.arange(k)[:, None]
+        gram = rows[walkers, places, members[:, None, :]] * there[:, None, :]
         gram[:, np.arange(k), np.arange(k)] += np.where(there, precisions[:, None], 1.0)
         covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there

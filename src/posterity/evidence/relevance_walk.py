@@ -194,4 +194,4 @@ def _draw_columns(logs: Array, random: Generator) -> Indices:
     """(K,) one column of each row of ``logs`` (K, m), with probabilities in proportion to exp."""
     chances = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
     places = random.random(len(logs))[:, None] * chances[:, -1:]
-    return np.minimum(np.count_nonzero(chances <= places, axis=1), logs.shape[1] - 1)
+    return np.minimum((chances <= places).sum(axis=1), logs.shape[1] - 1)

@@ -12,8 +12,18 @@ Array = NDArray[np.float64]
 MOST_STEPS = 400
 
 
-def modes(likelihood: Observation, y: Array, mean: Array, variance: Array, weights: Array) -> Array:
-    """(n,) where weight log p(y | eta) - (eta - mean)^2 / 2 variance is largest."""
+def modes(
+    likelihood: Observation,
+    y: Array,
+    mean: Array,
+    variance: Array,
+    weights: Array,
+    close: float = 0.0,
+) -> Array:
+    """(n,) where weight log p(y | eta) - (eta - mean)^2 / 2 variance is largest.
+
+    To rounding, or to a share ``close`` of the posterior's standard deviation.
+    """
     own = getattr(likelihood, "modes", None)
     if own is not None:
         return np.asarray(own(y, mean, variance, weights), dtype=np.float64)
@@ -31,18 +41,25 @@ def modes(likelihood: Observation, y: Array, mean: Array, variance: Array, weigh
     with np.errstate(over="ignore"):
         end = np.clip(place - value, -1e200, 1e200)
     low, high = np.minimum(place, end), np.maximum(place, end)
+    done = value == 0.0
     for _ in range(MOST_STEPS):
         with np.errstate(over="ignore", invalid="ignore"):
             newton = place - value / rise
         inside = (newton > low) & (newton < high)
         moved = np.where(inside, newton, 0.5 * (low + high))
-        step = np.abs(moved - place)
-        moved = np.where(value == 0.0, place, moved)
+        moved = np.where(done, place, moved)
         previous, place = value, moved
         value, rise = slope_at(place)
         low, high = np.where(value < 0.0, place, low), np.where(value > 0.0, place, high)
-        # If a Newton step gains little, the next one bisects from the middle of the bracket.
-        slow = (np.abs(value) > 0.5 * np.abs(previous)) & (value != 0.0)
+        # What rounding of the place, or of its distance from the mean, leaves open.
+        with np.errstate(over="ignore", invalid="ignore"):
+            steep = np.maximum(rise, 1.0)
+            width = np.sqrt(variance / steep)
+            size = np.maximum(np.maximum(np.abs(place), np.abs(mean) / steep), width)
+            near = closeness * np.maximum(size, least) + close * width
+            done |= (np.abs(value) / steep <= 4.0 * near) | (high - low <= 4.0 * near)
+        # If a Newton step gains little, as on the flank of exp, the next one bisects the bracket.
+        slow = (np.abs(value) > 0.25 * np.abs(previous)) & ~done
         if slow.any():
             middle = np.where(slow, 0.5 * (low + high), place)
             tried = slope_at(middle)
@@ -50,8 +67,6 @@ def modes(likelihood: Observation, y: Array, mean: Array, variance: Array, weigh
             high = np.where(slow & (tried[0] > 0.0), middle, high)
             place = np.where(slow, middle, place)
             value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
-        near = closeness * np.maximum(np.abs(place), least)
-        done = (value == 0.0) | (high - low <= 4.0 * near) | (~slow & (step <= 4.0 * near))
         if done.all():
             break
     return place

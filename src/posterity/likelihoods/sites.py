@@ -20,6 +20,8 @@ LEAST_SHARE = 1e-8
 # Largest distance of a site beyond the target, in errors.
 FURTHEST = 10.0
 LARGEST_CURVATURE = 1e9
+# Distance of nodes' centre from the mode, in standard deviations, that changes no digit.
+CENTRED = 1e-7
 
 
 def laplace_sites(
@@ -199,7 +201,7 @@ def _integrate_moments(
 ) -> tuple[Array, Array, Array]:
     """log Z, the mean's move, and the ratio of the variances, by adaptive Gauss-Hermite."""
     nodes, log_weights = _make_quadrature_rule(n_nodes)
-    mode = modes(likelihood, y, mean, variance, weights)
+    mode = modes(likelihood, y, mean, variance, weights, CENTRED)
     curvature = likelihood.derivatives(y, mode)[1]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         shrunk = 1.0 / (1.0 + variance * np.minimum(weights * curvature, 1e300))

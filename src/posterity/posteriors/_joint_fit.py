@@ -35,7 +35,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS = 50
+MOST_ROUNDS, MOST_STALLED = 50, 5
 # Tolerance of the prior's change, relative to the prior; and the share of the total precision
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
@@ -78,6 +78,7 @@ class WarmStart(NamedTuple):
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
     precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
+    For so many rounds, ``stalled``, the change was not below the ``least`` one.
     """
 
     prior: Factor
@@ -88,6 +89,13 @@ class WarmStart(NamedTuple):
     rate: float = 1.0
     sites: Sites | None = None
     steps: SecantSteps = SecantSteps()
+    least: float = math.inf
+    stalled: int = 0
+
+    @property
+    def is_stalled(self) -> bool:
+        """True if more rounds would bring nothing: a prior that is drawn moves without end."""
+        return self.stalled >= MOST_STALLED
 
     @classmethod
     def of(cls, inner: LinearPosterior) -> WarmStart:
@@ -101,7 +109,11 @@ class WarmStart(NamedTuple):
         return self.change * self.rate
 
     def continue_from(
-        self, before: LinearPosterior, of_sites: Factor, start: Array, near: Curvature | None
+        self,
+        before: LinearPosterior,
+        of_sites: Factor,
+        start: Array | None,
+        near: Curvature | None,
     ) -> WarmStart:
         """The next round's, under the prior that the rows choose by these sites of theirs."""
         known = before.factor
@@ -115,24 +127,39 @@ class WarmStart(NamedTuple):
             chosen.scale(math.exp(step - move))
             prior = chosen.combine(known)
         level = self.level + step
-        return WarmStart(prior, level, start, near, change, min(rate, 1.0), steps=steps)
+        stalled = 0 if change < self.least else self.stalled + 1
+        least = min(change, self.least)
+        return WarmStart(
+            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled
+        )
 
 
 def fit_sites_together(
-    inner: LinearPosterior, model: SiteModel, rows: SiteRows
+    inner: LinearPosterior,
+    model: SiteModel,
+    rows: SiteRows,
+    near: Sites | None = None,
+    agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted]:
-    """A copy of ``inner`` that has learned the sites of the rows, and the sites."""
+    """A copy of ``inner`` that has learned the sites of the rows, and the sites.
+
+    Sites that are matched by moments are searched for from those ``near``, if there are any.
+    They and the prior have ``agreed`` where its change is no more than this.
+    """
     begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
-    if inner.learns_prior and share > 1:
+    if near is not None and not model.at_mode:
+        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
+        begun = WarmStart(begun.prior, begun.level, sites=near)
+    elif inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = begun._replace(curvature=None, change=math.inf, sites=None, steps=SecantSteps())
+        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
     if inner.learns_prior and model.at_mode:
         begun = (
             _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
         )
-    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun)
+    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     if model.averages and fitted.converged:
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
         if averaged is not None:
@@ -182,7 +209,7 @@ def _search_near_mode(
         if near is None:
             return None
         begun = begun.continue_from(before, *near)
-        if begun.ahead <= agreed:
+        if begun.ahead <= agreed or begun.is_stalled:
             break
     return begun
 
@@ -222,7 +249,8 @@ def _alternate_prior_and_mode(
         agree = begun.change <= agreed or (
             begun.change <= START_TOLERANCE and begun.ahead <= TOLERANCE
         )
-        if agree and near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed):
+        close = near <= max(RESULT_SITE_TOLERANCE, SITE_TO_PRIOR_TOLERANCE * agreed)
+        if (agree and close) or begun.is_stalled:
             break
     return replace(fitted, settled=settled and fitted.settled), begun
 

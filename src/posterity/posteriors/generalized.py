@@ -20,7 +20,12 @@ from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
 from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI
-from posterity.posteriors._joint_fit import Approximation, SiteModel, fit_sites_together
+from posterity.posteriors._joint_fit import (
+    PRIOR_TOLERANCE,
+    Approximation,
+    SiteModel,
+    fit_sites_together,
+)
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
@@ -395,18 +400,19 @@ class GeneralizedPosterior(CorrectsSkewness):
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
-        inner, trial, spread = self.inner, self.inner.copy(), self._spread(rows.X)
-        next_ones = count_rows_until(rows.weights, 1) if inner.is_settled else 0
-        ahead = inner.linear_moments(rows.X[:next_ones])
-        learned = learn_rows(trial, self.known, self.approximation, rows)
+        inner, spread, nothing = self.inner, self._spread(rows.X), np.empty(0)
+        next_ones = rows.X[: count_rows_until(rows.weights, 1)]
+        ahead = inner.linear_moments(next_ones) if inner.is_settled else (nothing, nothing)
+        # Predictive densities add up to the evidence: that saves a sum for every row.
+        adds_up = inner.is_plain and inner.factor.rank == inner.n_coefficients
+        before = inner.log_evidence if adds_up else math.nan
+        learned = learn_rows(inner, self.known, self.approximation, rows)
         precision, log_sites = learned.sites.precision, float(np.sum(learned.sites.log_normalizer))
-        if inner.is_plain and inner.factor.rank == inner.n_coefficients:
-            # Predictive densities add up to the evidence: that saves a sum for every row.
-            log_scale = log_sites - (trial.log_evidence - inner.log_evidence)
+        if adds_up:
+            log_scale = log_sites - (inner.log_evidence - before)
             log_scale -= 0.5 * LOG_2PI * float(np.sum(precision))
         else:
             log_scale = float(np.sum(learned.log_scale))
-        inner.copy_from(trial)
         self._count(rows, precision, log_scale)
         self.statistics.log_predictive += log_sites
         phi = self.statistics.phi
@@ -505,15 +511,19 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.copy_from(self._fit_with_parameter(rows, near)[0])
 
     def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
-        """A copy that has learned rows together, sites and parameter in turns."""
+        """A copy that has learned rows together, sites and parameter in turns.
+
+        Sites and their prior go only one step, until the parameter agrees with the last one.
+        """
         phi: Any = self.statistics.phi
-        for _ in range(MOST_ROUNDS):
+        sites, rough = None, True
+        for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            sites = trial._fit_sites(rows)
+            sites = trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
@@ -521,14 +531,16 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, integral = phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last):
+            agree = near.agrees_with(last)
+            if agree and not rough:
                 break
+            rough = rough and not agree and number < MOST_ROUNDS // 2
         trial.statistics.log_sites += integral
         return trial, near
 
-    def _fit_sites(self, rows: SiteRows) -> Sites:
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> Sites:
         model = SiteModel(self.known, self.approximation)
-        trial, fitted = fit_sites_together(self.inner, model, rows)
+        trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)

@@ -59,14 +59,14 @@ class BelievedRows(NamedTuple):
 
     def log_densities(self, likelihood: Likelihood, values: Array) -> Array:
         """(k,) log predictive densities of all rows under each value of the parameter."""
-        n, given = len(self.y), (self.y, self.mean, self.variance)
+        n, given = len(self.y), (self.y, self.mean, self.variance, np.ones(len(self.y)))
         compiled = likelihood.with_parameter(1.0).kernel_code is not None
         # Compiled code knows one value at a time; for others a call costs more than its rows.
         n_together = 1 if compiled else max(MOST_VALUES // max(n, 1), 1)
         logs = []
         for some in np.split(values, range(n_together, len(values), n_together)):
             value = some.item() if len(some) == 1 else np.repeat(some, n)
-            rows = [np.tile(each, len(some)) for each in (*given, np.ones(n))]
+            rows = given if len(some) == 1 else [np.tile(each, len(some)) for each in given]
             sites = find_sites(likelihood.with_parameter(value), "laplace", *rows)
             logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)
         return np.concatenate(logs)
