@@ -24,6 +24,8 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 STEPS = 60
+# Where the rows tell of so large a share of the coefficients, no prior holds one of them down.
+WELL_TOLD = 0.97
 # A feature's mean square is at least the square of its largest deviation, divided by this.
 REACH_DIVISOR = 30.0
 # Grid of log scales of log odds.
@@ -144,10 +146,12 @@ class Bounded:
             return Average.from_logs(np.log(ratios), logs, [spectrum])
 
         choice = _choose_one_node(average, data, noise, prior, intercept=intercept, mean=mean)
-        given = {"intercept": intercept, "mean": mean, "shapes": shapes, "scales": scales}
-        local = LocalScales(most_nodes=1).find_local(data, noise, **given)
+        free = ~prior[1]
+        local = None
+        if choice.n_parameters < WELL_TOLD * np.count_nonzero(free):
+            given = {"intercept": intercept, "mean": mean, "shapes": shapes, "scales": scales}
+            local = LocalScales(most_nodes=1).find_local(data, noise, **given)
         if local is not None and local.log_evidence > choice.log_evidence:
-            free = ~prior[1]
             own, of_one = (
                 float((prior[0][0] / one.precisions[0])[free].sum()) for one in (local, choice)
             )
