@@ -146,17 +146,22 @@ class Bounded:
             return Average.from_logs(np.log(ratios), logs, [spectrum])
 
         choice = _choose_one_node(average, data, noise, prior, intercept=intercept, mean=mean)
+        choice = replace(choice, found="integrated within bounds")
         free = ~prior[1]
-        local = None
-        if choice.n_parameters < WELL_TOLD * np.count_nonzero(free):
-            given = {"intercept": intercept, "mean": mean, "shapes": shapes, "scales": scales}
-            local = LocalScales(most_nodes=1).find_local(data, noise, **given)
-        if local is not None and local.log_evidence > choice.log_evidence:
-            own, of_one = (
-                float((prior[0][0] / one.precisions[0])[free].sum()) for one in (local, choice)
-            )
-            choice = replace(local, precisions=local.precisions * (own / of_one))
-        return replace(choice, found="integrated within bounds")
+        if choice.n_parameters >= WELL_TOLD * np.count_nonzero(free):
+            return choice
+        local = LocalScales(most_nodes=1).find_local(
+            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
+        )
+        if local is None or local.log_evidence <= choice.log_evidence:
+            return choice
+        own, of_one = ((prior[0][0] / one.precisions[0])[free].sum() for one in (local, choice))
+        return replace(
+            choice,
+            precisions=local.precisions * (own / of_one),
+            log_evidence=local.log_evidence,
+            n_parameters=local.n_parameters,
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ is told in :mod:`posterity.evidence._local_turns`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,12 @@ class LocalScales(Integrated):
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Return nodes of the posterior of all scales; parameters as in :class:`Strategy`."""
-        given = {"intercept": intercept, "mean": mean, "shapes": shapes, "scales": scales}
+        given: dict[str, Any] = {
+            "intercept": intercept,
+            "mean": mean,
+            "shapes": shapes,
+            "scales": scales,
+        }
         return self.find_local(data, noise, **given) or super().choose(data, noise, **given)
 
     def find_local(
