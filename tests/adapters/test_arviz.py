@@ -289,7 +289,8 @@ def test_heavy_tails(frame: Any, likelihood: str) -> None:
     model = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
     data = to_arviz(model, X, y, n_draws=5000, rng=0)
     errors, scale = y - design(data, X), model.noise_scale_
-    noise = stats.t(4.0, scale=scale) if likelihood == "student_t" else stats.laplace(scale=scale)
+    student = likelihood == "student_t"
+    noise = stats.t(model.df_, scale=scale) if student else stats.laplace(scale=scale)
     np.testing.assert_allclose(data.log_likelihood["y"].values, noise.logpdf(errors))
     drawn = data.posterior_predictive["y"].values.reshape(-1, 80)
     ends = np.quantile(drawn, [0.1, 0.9], axis=0).T
