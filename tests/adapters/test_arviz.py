@@ -286,7 +286,7 @@ def test_heavy_tails(frame: Any, likelihood: str) -> None:
     X, y = frame
     y = y.copy()
     y[::20] += 30.0
-    model = BayesianRobustRegression(likelihood=likelihood).fit(X, y)
+    model = BayesianRobustRegression(likelihood=likelihood, df=4.0).fit(X, y)
     data = to_arviz(model, X, y, n_draws=5000, rng=0)
     errors, scale = y - design(data, X), model.noise_scale_
     noise = stats.t(4.0, scale=scale) if likelihood == "student_t" else stats.laplace(scale=scale)
@@ -297,6 +297,17 @@ def test_heavy_tails(frame: Any, likelihood: str) -> None:
         ends, model.predict_interval(X, 0.8, outliers=True), atol=0.1 * scale
     )
     assert "prior" not in data.groups()
+
+
+def test_the_noise_has_the_degrees_of_freedom_that_were_learned(frame: Any) -> None:
+    X, y = frame
+    y = y.copy()
+    y[::20] += 30.0
+    model = BayesianRobustRegression().fit(X, y)
+    assert model.df_ < 4.0
+    data = to_arviz(model, X, y, n_draws=100, rng=0)
+    wanted = stats.t(model.df_, scale=model.noise_scale_).logpdf(y - design(data, X))
+    np.testing.assert_allclose(data.log_likelihood["y"].values, wanted)
 
 
 def test_arviz_runs_on_other_likelihoods() -> None:

@@ -1,4 +1,4 @@
-"""Quantiles beyond which hardly a row is expected: their intervals are open, and lines are no rows."""
+"""Quantiles beyond which hardly a row is expected: their intervals are open there."""
 
 from __future__ import annotations
 

@@ -424,3 +424,16 @@ def test_bike_rentals_by_hour() -> None:
     inside = held(predictive["linear"], y[500:])
     worst = min(inside[hours[500:] == hour].mean() for hour in range(24))
     assert worst > 0.88
+
+
+def test_one_loud_column_of_many_is_not_held_down() -> None:
+    held_loud = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1300, 50))
+        y = X @ np.linspace(1.0, -1.0, 50) + np.exp(X[:, 0]) * rng.normal(size=1300)
+        model = linear().fit(X[:300], y[:300])
+        assert model.noise_coef_[0] > 5.0 * np.abs(model.noise_coef_[1:]).max()
+        loud = X[300:, 0] > 1.3
+        held_loud.append(held(model.predict_distribution(X[300:]), y[300:])[loud].mean())
+    assert np.mean(held_loud) > 0.9

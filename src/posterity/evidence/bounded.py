@@ -1,4 +1,4 @@
-"""A prior scale that is learned within bounds, for predictors whose size is known beforehand."""
+"""Prior scales that are learned within bounds, for predictors whose size is known beforehand."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from posterity.evidence.columns import (
     RunningScales,
     compute_prior_shapes,
 )
+from posterity.evidence.local_scales import LocalScales
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import Noise
@@ -23,6 +24,8 @@ from posterity.noise import Noise
 Array = NDArray[np.float64]
 
 STEPS = 60
+# Where the rows tell of so large a share of the coefficients, no prior holds one of them down.
+WELL_TOLD = 0.97
 # A feature's mean square is at least the square of its largest deviation, divided by this.
 REACH_DIVISOR = 30.0
 # Grid of log scales of log odds.
@@ -89,7 +92,9 @@ class Bounded:
     The coefficients have the prior w_j ~ N(m_j, sigma^2 / (ratio s_j^2)) as under
     :class:`Integrated`. That gives the predictor x.w a variance over the rows, which is believed to
     be log-uniform between ``smallest`` and ``largest``; the node is its geometric mean given the
-    data. A log variance is of such a kind: that noise should differ by e^10 is not to be believed
+    data. Where the evidence prefers it, coefficients have scales of their own, by which
+    :class:`LocalScales` divides the same variance: a strong feature is not held down by many weak
+    ones. A log variance is of such a kind: that noise should differ by e^10 is not to be believed
     of a few rows, and mostly it does not depend on the features.
 
     Parameters
@@ -141,7 +146,22 @@ class Bounded:
             return Average.from_logs(np.log(ratios), logs, [spectrum])
 
         choice = _choose_one_node(average, data, noise, prior, intercept=intercept, mean=mean)
-        return replace(choice, found="integrated within bounds")
+        choice = replace(choice, found="integrated within bounds")
+        free = ~prior[1]
+        if choice.n_parameters >= WELL_TOLD * np.count_nonzero(free):
+            return choice
+        local = LocalScales(most_nodes=1).find_local(
+            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
+        )
+        if local is None or local.log_evidence <= choice.log_evidence:
+            return choice
+        own, of_one = ((prior[0][0] / one.precisions[0])[free].sum() for one in (local, choice))
+        return replace(
+            choice,
+            precisions=local.precisions * (own / of_one),
+            log_evidence=local.log_evidence,
+            n_parameters=local.n_parameters,
+        )
 
 
 @dataclass(frozen=True)

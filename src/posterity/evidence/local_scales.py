@@ -11,7 +11,7 @@ is told in :mod:`posterity.evidence._local_turns`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,25 @@ class LocalScales(Integrated):
         scales: FeatureScales | None = None,
     ) -> Choice:
         """Return nodes of the posterior of all scales; parameters as in :class:`Strategy`."""
+        given: dict[str, Any] = {
+            "intercept": intercept,
+            "mean": mean,
+            "shapes": shapes,
+            "scales": scales,
+        }
+        return self.find_local(data, noise, **given) or super().choose(data, noise, **given)
+
+    def find_local(
+        self,
+        data: Factor,
+        noise: Noise,
+        *,
+        intercept: int,
+        mean: Array,
+        shapes: Array | None = None,
+        scales: FeatureScales | None = None,
+    ) -> Choice | None:
+        """The same, where coefficients have scales of their own; None where all have one."""
         if shapes is None and len(mean) > 1:
             squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
             columns = TermColumns.of(
@@ -128,9 +147,7 @@ class LocalScales(Integrated):
                 held = compute_pinning_precisions(data, intercept=intercept)
                 precisions[:, pinned] = held[pinned]
                 return replace(chosen, precisions=precisions, contrasts=contrasts)
-        return super().choose(
-            data, noise, intercept=intercept, mean=mean, shapes=shapes, scales=scales
-        )
+        return None
 
     @property
     def for_stream(self) -> Integrated:
