@@ -233,7 +233,9 @@ class Switching(Hypotheses):
         )
         return cast(RowPath, path)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> bool:
+    takes_features = True
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
 
         Memories must be longer with more coefficients: each member goes on with its place in the
@@ -243,7 +245,6 @@ class Switching(Hypotheses):
             widen(mine, its, places)
         known = other.copy()
         self.scores, self.noises = known.scores, known.noises
-        return True
 
     # ---- reading -------------------------------------------------------------------------------
 
