@@ -67,11 +67,15 @@ def test_intervals_widen_with_time_and_reads_change_nothing(forgetting: Forgetti
     assert (widths[1] < widths[2]).all()
     assert widths[2].max() < 60.0  # not as if all were forgotten
     assert np.array_equal(before, model.predict(NEW, return_std=True))
-    assert model.predict_interval(NEW) == pytest.approx(model.predict_interval(NEW, times=119.0))
+
+
+def test_at_the_time_of_the_last_row_nothing_is_different() -> None:
+    model = fitted(Stabilized(0.98))
+    assert np.array_equal(model.predict_interval(NEW), model.predict_interval(NEW, times=119.0))
 
 
 def test_each_row_at_its_time() -> None:
-    model, frame = fitted(RandomWalk(0.01)), pd.DataFrame(NEW)
+    model, frame = fitted(RandomWalk(0.01), **GIVEN), pd.DataFrame(NEW)
     times = [120.0, 120.0, 150.0, 200.0]
     for rows in (NEW, frame, NEW.tolist()):
         means, sds = model.predict(rows, return_std=True, times=times)
@@ -99,7 +103,9 @@ def test_other_models_at_a_later_time() -> None:
 
 def test_what_can_not_be_told_is_refused() -> None:
     model = fitted(Stabilized(0.98))
-    with pytest.raises(ValueError, match="times is 100.0 in row 0: times must be finite and must"):
+    with pytest.raises(
+        ValueError, match=r"times is 100\.0 in row 0: times must be finite and must"
+    ):
         model.predict(NEW, times=100.0)
     with pytest.raises(ValueError, match="must not decrease"):
         model.predict(NEW, times=[130.0, 125.0, 140.0, 150.0])
