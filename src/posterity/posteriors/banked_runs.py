@@ -209,8 +209,7 @@ class BankedRuns(Runs):
         some = None if weights is None else weights[row]
         weight = 1.0 if some is None else float(some[0])
         history.record(i, self, 0.0)
-        ones = self.fresh.factor.lacks_intercept_column(X, self.fresh.intercept)
-        before = self.bank.learn(X[row], y[row], some, intercept=ones)
+        before = self.bank.learn(X[row], y[row], some, intercept=self.fresh.intercept)
         if len(history.error):
             history.error[i, :k], history.leverage[i, :k] = before[0][1:, 0], before[1][1:]
             history.residual_df[i, :k] = self.residual_df[:k]
@@ -234,8 +233,7 @@ class BankedRuns(Runs):
             OUTLIER_SCALE,
             math.log(OUTLIER_PROBABILITY),
         )
-        ones = self.fresh.factor.lacks_intercept_column(X, self.fresh.intercept)
-        ways = ones, self.fresh.noise.parameters, rules
+        ways = self.fresh.intercept, self.fresh.noise.parameters, rules
         return RunsKernel(self, history, self.bank.room, X, y, weights, hazards, *ways)
 
     def take_changes(self, path: RunsKernel) -> None:
