@@ -132,7 +132,7 @@ class Hypotheses:
         raise NotImplementedError
 
     # Let time pass after the last row: only of some kinds.
-    wait = refuse_waiting
+    wait: Any = refuse_waiting
 
     # ---- reading -------------------------------------------------------------------------------
 

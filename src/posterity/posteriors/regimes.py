@@ -147,7 +147,9 @@ class Regimes(Runs):
         n, moments = len(X), self.targets.before_rows(y[:, 0], weights)
         hazards = self._hazards(elapsed, weights, moments)
         starts = np.flatnonzero(hazards).tolist()
-        learned, predictions, gains = [], [], []
+        learned: list[Any] = []
+        predictions: list[Any] = []
+        gains: list[Array] = []
         before = [
             *zip(self.members, self.learned, strict=True),
             *((self.fresh, 0.0) for _ in starts),
