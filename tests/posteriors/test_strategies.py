@@ -176,5 +176,5 @@ def test_words_for_strategies() -> None:
         DiagonalLinearRegression(forgetting=one) for one in ("stabilized:0.9", Stabilized(0.9))
     ]
     assert np.array_equal(*(one.fit(wide, y).predict(wide) for one in by_words))
-    with pytest.raises(TypeError, match="exponential needs a discount, as in exponential:0[.]99"):
+    with pytest.raises(TypeError, match=r"exponential needs a discount, as in exponential:0\.99"):
         BayesianLinearRegression(forgetting="exponential").fit(X, y)
