@@ -157,9 +157,8 @@ class Switching(Hypotheses):
         predictions, densities, ranks = self._learn_members(X, y, weights, *others)
         member_weights, log_density = self._weigh(densities, ranks, self.scores)
         self.scores.log_evidence += log_density
-        return mix_predictions(predictions, member_weights), mix_logs(
-            list(densities), member_weights
-        )
+        mixture = mix_predictions(predictions, member_weights)
+        return mixture, mix_logs(list(densities), member_weights)
 
     def _learn_members(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
