@@ -35,7 +35,7 @@ STRATEGIES: dict[str, tuple[ways.Forgetting, float | None]] = {
     "Exponential": (ways.Exponential(DISCOUNT), 1.2),
     "Stabilized": (ways.Stabilized(DISCOUNT), 3.0),
     "Window(500)": (ways.Window(size=WINDOW), 4.0),
-    "Adaptive, 8 discounts": (ways.Adaptive(), 10.0),
+    "Adaptive, 8 discounts": (ways.Adaptive(ways.Adaptive.grid(10)), 10.0),
     "Directional": (ways.Directional(DISCOUNT), None),
 }
 

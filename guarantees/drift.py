@@ -77,8 +77,105 @@ def faded(
     return int(np.sum((low <= truth) & (truth <= high))), 50
 
 
+# Steps of the level and of all five slopes, and the jump of the level and of the slopes at half.
+KINDS: dict[str, tuple[float, float, float, float]] = {
+    "the level walks by 1 noise sd": (1.0, 0.0, 0.0, 0.0),
+    "the level walks by .2": (0.2, 0.0, 0.0, 0.0),
+    "all walk by .03": (0.03, 0.03, 0.0, 0.0),
+    "the level jumps by 4": (0.0, 0.0, 4.0, 0.0),
+    "all jump by 4": (0.0, 0.0, 4.0, 4.0),
+}
+LATE = 100
+
+
+def _draw(rng: np.random.Generator, kind: str) -> tuple[Array, Array]:
+    level, slope, level_jump, slope_jump = KINDS[kind]
+    steps = rng.normal(size=(800, 6)) * [level, *[slope] * 5]
+    steps[400] += [level_jump, *[slope_jump] * 5]
+    X, coefficients = rng.normal(size=(800, 5)), np.cumsum(steps, axis=0)
+    y = coefficients[:, 0] + np.sum(X * coefficients[:, 1:], axis=1)
+    return X, y + rng.normal(size=800)
+
+
+def followed(rng: np.random.Generator, *, kind: str, first: int, last: int) -> tuple[int, int]:
+    """Rows of a stretch whose target was in the interval predicted before it was learned."""
+    X, y = _draw(rng, kind)
+    predictive = BayesianLinearRegression(forgetting="adaptive").predict_then_learn(X, y)
+    probability = predictive.cdf(y)[first:last]
+    return int(np.sum((probability > 0.025) & (probability < 0.975))), last - first
+
+
+def late(rng: np.random.Generator, *, told: bool) -> tuple[int, int]:
+    """Rows in intervals of a model that has learned all but the last 100 rows."""
+    X, y = _draw(rng, "all walk by .03")
+    model, times = BayesianLinearRegression(forgetting="adaptive"), np.arange(800.0)
+    held = 0
+    for start in range(100, 800 - LATE, 50):
+        known, asked = slice(start - 100 if start == 100 else start - 50, start), start + LATE
+        model.partial_fit(X[known], y[known], times=times[known])
+        rows = slice(asked - 1, asked)
+        low, high = model.predict_interval(X[rows], times=times[rows] if told else None)[0]
+        held += int(low <= y[asked - 1] <= high)
+    return held, len(range(100, 800 - LATE, 50))
+
+
+def calm(rng: np.random.Generator, *, tails: str) -> tuple[int, int]:
+    """1 if no change is reported in 500 rows of which nothing changes."""
+    X, y = rng.normal(size=(500, 3)), rng.normal(size=500)
+    if tails == "1% outliers of 8 sds":
+        y[rng.choice(500, 5, replace=False)] += 8.0
+    elif tails == "Student-t noise, 3 degrees of freedom":
+        y = rng.standard_t(3, size=500)
+    y += X @ [1.0, -1.0, 0.5]
+    return int(len(BayesianLinearRegression(forgetting="changepoint").fit(X, y).changes_) == 0), 1
+
+
+def _kinds() -> list[Check]:
+    """Intervals by kind of change, with late labels, and streams that Changepoint leaves whole."""
+    stretches = [(f"rows 100 to 800, {kind}", kind, 100, 800) for kind in KINDS]
+    stretches += [(f"50 rows after, {kind}", kind, 400, 450) for kind in KINDS if "jump" in kind]
+    found = [
+        Check(
+            "Drift",
+            f"Adaptive, {name}",
+            0.95,
+            partial(followed, kind=kind, first=a, last=b),
+            20,
+            0.9,
+            0.97,
+        )
+        for name, kind, a, b in stretches
+    ]
+    found += [
+        Check(
+            "Drift",
+            f"Adaptive, labels 100 rows late, all walk by .03, {name}",
+            0.95,
+            partial(late, told=told),
+            30,
+            low,
+        )
+        for name, told, low in (("times= given", True, 0.92), ("times= not given", False, 0.85))
+    ]
+    return found + [
+        Check(
+            "Drift",
+            f"Changepoint, no false change in 500 rows, {tails}",
+            0.95,
+            partial(calm, tails=tails),
+            60,
+            0.8,
+        )
+        for tails in (
+            "Gaussian noise",
+            "1% outliers of 8 sds",
+            "Student-t noise, 3 degrees of freedom",
+        )
+    ]
+
+
 def checks() -> list[Check]:
-    """Six worlds of 1,000 rows, and memories that are shorter than there are features."""
+    """Worlds that change, by kind, and memories that are shorter than there are features."""
     adaptive = [
         Check(
             "Streams under Adaptive, each row predicted before it is learned",
@@ -111,4 +208,4 @@ def checks() -> list[Check]:
         )
         for of in ("mean", "observation")
     ]
-    return adaptive + short
+    return adaptive + short + _kinds()

@@ -57,8 +57,9 @@ class Adaptive:
     Notes
     -----
     A model without an intercept has no level that moves. ``Changepoint`` is a member where it is
-    fast: with Gaussian targets, and a prior given in numbers or "auto". Labels, counts and heavy
-    tails are averaged over all others.
+    fast: with Gaussian targets, and a prior given in numbers or "auto". Two labels and counts are
+    averaged over all others. With heavy tails, quantiles, more than two classes and
+    ``noise="linear"`` there are discounts alone.
 
     Examples
     --------
@@ -102,6 +103,10 @@ class Adaptive:
         """Return the memories that forecasts average over: every second discount of the grid."""
         return tuple((rate, None) for rate in self.discounts or self.grid(n_coefficients)[::2])
 
+    def over_discounts(self, n_coefficients: int) -> Adaptive:
+        """The same without walks and changes."""
+        return replace(self, discounts=self.discounts or self.grid(n_coefficients))
+
     @property
     def needs_each_column(self) -> bool:
         """As Changepoint, where that is a member."""
@@ -109,6 +114,8 @@ class Adaptive:
 
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
+        if self.discounts is None and not posterior.joins_strategies:
+            return self.over_discounts(posterior.n_coefficients).begin(posterior)
         rules = tuple(self.persistence), self.outer_persistence
         if self.discounts is None:
             members = self._begin_each(posterior)
@@ -124,7 +131,7 @@ class Adaptive:
 
     def _begin_each(self, posterior: LinearPosterior) -> list[LinearPosterior]:
         """Return what is averaged over by default; only what fades learns its prior."""
-        fading = replace(self, discounts=self.grid(posterior.n_coefficients))
+        fading = self.over_discounts(posterior.n_coefficients)
         flat = posterior.single_factor
         plain = posterior.copy_for_average() if flat is None else flat
         stay, unit = (0.0,) * posterior.n_features, posterior.noise.prior_unit

@@ -111,6 +111,7 @@ class HeavyTailedPosterior(LinearPosterior):
         return posterior
 
     wait = refuse_waiting
+    joins_strategies: ClassVar[bool] = False
 
     def copy(self) -> Self:
         """An independent copy."""

@@ -184,7 +184,9 @@ class BayesianQuantileRegression(HeavyTailedRegression):
             0, 1
         )
 
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(  # type: ignore[override]
+        self, X: Any, return_std: bool = False
+    ) -> Array | tuple[Array, Array]:
         """The quantile at ``X`` (n, m), and with ``return_std`` its own sd as well.
 
         Of several quantiles (n, q), none below the one before it.

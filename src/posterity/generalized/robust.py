@@ -114,7 +114,7 @@ class BayesianRobustRegression(HeavyTailedRegression):
         """Standard deviation of the noise without its outliers, in units of the target."""
         return float(self._posterior.average_of(lambda one: one.state.tally.core))
 
-    def predict_interval(
+    def predict_interval(  # type: ignore[override]
         self,
         X: Any,
         level: float = 0.95,

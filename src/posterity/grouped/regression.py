@@ -129,7 +129,7 @@ class GroupedRegression(GroupedReader):
         noise_precision: float | None = None,
         noise_prior: tuple[float, float] = (0.0, 0.0),
         fit_intercept: bool = True,
-        forgetting: Exponential | Stabilized | None = None,
+        forgetting: Exponential | Stabilized | str | None = None,
         categorical_features: CategoricalFeatures = "auto",
         missing: Missing = "error",
         likelihood: Likelihood | str = "gaussian",

@@ -39,5 +39,5 @@ def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any
 
 def _join(parts: list[Any]) -> Any:
     if isinstance(parts[0], tuple):
-        return tuple(map(_join, zip(*parts, strict=True)))
+        return tuple(_join(list(some)) for some in zip(*parts, strict=True))
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else in_sequence(parts)

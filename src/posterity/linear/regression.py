@@ -293,8 +293,8 @@ class BayesianLinearRegression(GaussianRegression):
         has one number for each function. For a basis with a prior of its own, such as
         :class:`posterity.basis.HilbertSpaceGP`, the evidence also chooses its length scale, and a
         number given as ``prior_precision`` multiplies the precisions of that prior.
-    forgetting : strategy from posterity.forgetting, optional
-        How old rows lose weight. None: they never do.
+    forgetting : strategy from posterity.forgetting, or str, optional
+        How old rows lose weight, in words too, as "adaptive" or "exponential:0.99". None: never.
     categorical_features : "auto", "all", list or dict of str, or None, default "auto"
         Columns of a data frame that are categories: each level has a coefficient, named as in
         "zone=north". "auto": those of text and of category types; a list: these as well, though

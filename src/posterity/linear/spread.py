@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from posterity import evidence
 from posterity.evidence.bounded import RareFeatureScales
-from posterity.forgetting import Changepoint, Window
+from posterity.forgetting import Adaptive, Changepoint, Window
 from posterity.forgetting.words import read_forgetting
 from posterity.kernel.values import is_word
 from posterity.likelihoods import LogPrecision
@@ -50,7 +50,8 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
 
     What only fades, fades in both. Where forgetting is learned or coefficients wander, it is the
     mean that changes, and the noise with it in size; how the noise depends on the features stays.
-    At a change point both begin anew, and of a window both know only the rows in it.
+    ``Adaptive`` averages over discounts alone. At a change point both begin anew, and of a window
+    both know only the rows in it.
     """
     inner = EvidencePosterior.learned(
         evidence.Bounded(),
@@ -67,5 +68,7 @@ def with_spread(fresh: LinearPosterior, forgetting: Any, shapes: Any) -> LinearP
     spread.inner.state.scales = RareFeatureScales.before_data(len(inner.mean))
     if isinstance(forgetting, Changepoint | Window):
         return forgetting.begin(HeteroscedasticPosterior.wrap(fresh, spread))
+    if isinstance(forgetting, Adaptive):
+        forgetting = forgetting.over_discounts(fresh.n_coefficients)
     mean = fresh if forgetting is None else forgetting.begin(fresh)
     return HeteroscedasticPosterior.wrap(mean, spread)

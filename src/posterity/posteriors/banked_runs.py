@@ -16,9 +16,13 @@ from posterity.factor.bank import FactorBank, combine_prior_with_data
 from posterity.factor.usable import LARGEST, check_rows
 from posterity.kernel import RowPath, RunsKernel
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.growth import place
 from posterity.posteriors.runs import (
     EXTRA_DROPPED_SHARE,
+    JUDGING_ROWS,
     NEGLIGIBLE_SHARE,
+    OUTLIER_PROBABILITY,
+    OUTLIER_SCALE,
     Change,
     ChangeStrategy,
     RunHistory,
@@ -34,9 +38,6 @@ NOISE_ROWS = 3.0
 RESTART_CHANGE = 0.02
 # Rows between two looks at which runs are negligible.
 ROWS_BETWEEN_LOOKS = 8
-# A row may be an outlier: with this probability its noise has so many times the standard deviation.
-# Only a run that has learned rows enough to know its noise can tell one.
-OUTLIER_PROBABILITY, OUTLIER_SCALE, JUDGING_ROWS = 0.01, 10.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,22 @@ class BankedRuns(Runs):
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The path that learns and predicts single rows."""
         return cast(RowPath, RunsPath(Factor(self.fresh.n_features).row_path(False, names), self))
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
+        """Know what ``other`` does, of fewer features, beside others that know of them.
+
+        In a run a feature is as if it had been 0 in all rows. Nothing begins anew, and no run is
+        told from another, by a row of a direction that the prior leaves open.
+        """
+        known, flat = other.copy(), self.fresh.n_flat - other.fresh.n_flat
+        start, p = self.latest_start, self.bank.n_coefficients
+        self.__dict__.update(known.__dict__, fresh=self.fresh, latest_start=start)
+        self.residual_df[: self.size] -= flat
+        self.bank = FactorBank(p, len(known.bank.room))
+        for run, factor in enumerate(known.bank.factors()):
+            triangle = (self.fresh.prior if run else Factor(p)).triangle.copy()
+            place(triangle, factor, places)
+            self.bank.push(triangle)
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def _refuse(strategy: Any) -> NoReturn:
 
 def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) -> None:
     triangle = new.factor.triangle.copy()  # of the prior: what it says of the features that are new
-    _place(triangle, old.factor, places, new.n_coefficients)
+    place(triangle, old.factor, places)
     new.factor.set_triangle(triangle, old.factor.count, old.factor.seen)
     if new.tally is not None:
         new.tally[...] = old.tally
@@ -61,8 +61,18 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) ->
 
 
 def _widen_mixed(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
-    if not new.hypotheses.widen_from(old.hypotheses, places, widen):
+    if not old.hypotheses.takes_features:
         _refuse(old.hypotheses.strategy)
+    _widen_hypotheses(new, old, places)
+
+
+def _widen_hypotheses(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
+    new.hypotheses.widen_from(old.hypotheses, places, _widen_member)
+
+
+def _widen_member(new: Any, old: Any, places: Places) -> None:
+    """What takes no features alone may have others beside it that know them."""
+    (_widen_hypotheses if type(old) is MixedPosterior else widen)(new, old, places)
 
 
 def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:
@@ -99,7 +109,7 @@ def _widen_targets(new: TargetsPosterior, old: TargetsPosterior, places: Places)
     for pattern, factor in old.patterns.items():
         wider = new.patterns[pattern] = Factor(new.n_coefficients, len(pattern))
         triangle = wider.triangle.copy()
-        _place(triangle, factor, places, new.n_coefficients)
+        place(triangle, factor, places)
         wider.set_triangle(triangle, factor.count, factor.seen)
 
 
@@ -152,9 +162,9 @@ def _widen_contrasts(new: Contrasts, old: Contrasts, places: Places) -> None:
     new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
 
-def _place(triangle: Array, factor: Factor, columns: NDArray[np.intp], p: int) -> None:
+def place(triangle: Array, factor: Factor, columns: Places) -> None:
     """Put the factor's root and moments into these columns of a larger triangle."""
-    k = factor.n_targets
+    k, p = factor.n_targets, len(triangle) - factor.n_targets
     triangle[np.ix_(columns, columns)] = factor.root
     triangle[columns, p : p + k] = factor.moments
     triangle[p:, p : p + k] = factor.residual_root
@@ -178,4 +188,4 @@ _WAYS: dict[type, Callable[[Any, Any, Places], None]] = {
     HeteroscedasticPosterior: _widen_heteroscedastic,
 }
 
-__all__ = ["spread_columns", "widen"]
+__all__ = ["place", "spread_columns", "widen"]

@@ -124,12 +124,15 @@ class Hypotheses:
         """Refuse to know the rows of ``other``: several members have several posteriors of them."""
         raise ValueError(NO_LATE_CLASS)
 
-    def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> bool:
-        """Know what ``other`` does, of fewer features; False where features can't join later."""
-        return False
+    # True if features can join later, and ``widen_from`` lets them.
+    takes_features: ClassVar[bool] = False
+
+    def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> None:
+        """Know what ``other`` does, of fewer features."""
+        raise NotImplementedError
 
     # Let time pass after the last row: only of some kinds.
-    wait = refuse_waiting
+    wait: Any = refuse_waiting
 
     # ---- reading -------------------------------------------------------------------------------
 

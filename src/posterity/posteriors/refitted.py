@@ -168,11 +168,12 @@ class RefittedWindow(Hypotheses):
         learned = replace(other, rows=rows, fitted=self._fit(rows), fresh=self.fresh)
         self.__dict__.update(learned.__dict__)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> bool:
+    takes_features = True
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know the rows of ``other``, in which the features that are new are 0."""
         X = spread_columns(other.rows.X, places, self.fresh.n_coefficients)
         self.take_rows(replace(other, rows=replace(other.rows, X=X)), lambda y: y)
-        return True
 
     # ---- reading -------------------------------------------------------------------------------
 

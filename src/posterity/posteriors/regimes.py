@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -11,13 +12,24 @@ from numpy.typing import NDArray
 
 from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
+from posterity.distributions.location_scale import LocationScale
 from posterity.posteriors.ensemble import (
     HAS_VARIANCE,
+    LARGEST_LOG_DENSITY,
     clip_log_densities,
     rank_predictions,
     update_probabilities,
 )
-from posterity.posteriors.runs import Change, ChangeStrategy, RunHistory, Runs, select_runs
+from posterity.posteriors.runs import (
+    JUDGING_ROWS,
+    OUTLIER_PROBABILITY,
+    OUTLIER_SCALE,
+    Change,
+    ChangeStrategy,
+    RunHistory,
+    Runs,
+    select_runs,
+)
 
 Array = NDArray[np.float64]
 
@@ -135,29 +147,38 @@ class Regimes(Runs):
         n, moments = len(X), self.targets.before_rows(y[:, 0], weights)
         hazards = self._hazards(elapsed, weights, moments)
         starts = np.flatnonzero(hazards).tolist()
-        members = [*(one.copy() for one in self.members), *(self.fresh.copy() for _ in starts)]
-        predictions = []
-        for member, begin in zip(members, [0] * self.size + starts, strict=True):
+        learned: list[Any] = []
+        predictions: list[Any] = []
+        gains: list[Array] = []
+        before = [
+            *zip(self.members, self.learned, strict=True),
+            *((self.fresh, 0.0) for _ in starts),
+        ]
+        for (member, count), begin in zip(before, [0] * self.size + starts, strict=True):
             # A run learns nothing before its first row, where rows have weight zero.
             counted = np.where(np.arange(n) < begin, 0.0, weights)
-            predictions.append(member.predict_then_learn(X, y, counted, *rows[3:]))
-        seen = RunPredictions.of(predictions, moments[:-1])
+            run = _learn_run(member, count, (X, y, counted, *rows[3:]))
+            for kept, one in zip((learned, predictions, gains), run, strict=True):
+                kept.append(one)
+        seen, gain = RunPredictions.of(predictions, moments[:-1]), np.stack(gains)
         densities = weights * seen.densities(y[:, 0])
-        shares = np.zeros((n, len(members)))
+        shares = np.zeros((n, len(learned)))
         for i in range(n):
             history.record(place + i, self, hazards[i])
             if hazards[i]:
                 self._begin(hazards[i])
             shares[i, : self.size] = self.probability
+            plain, outlier = densities[: self.size, i], gain[: self.size, i]
             with np.errstate(divide="ignore"):
-                self.probability, added = update_probabilities(
-                    self.probability, densities[: self.size, i]
-                )
+                after, added = update_probabilities(self.probability, plain)
+                if outlier.any():
+                    after, _ = update_probabilities(self.probability, plain + outlier)
+            self.probability = after
             self.log_evidence += added
-            self.learned = self.learned + weights[i]
+            self.learned = self.learned + np.where(outlier > 0.0, 0.0, weights[i])
             self.seen += float(weights[i])
             self.row += 1
-        self.members, self.targets = tuple(members), moments[-1:]
+        self.members, self.targets = tuple(learned), moments[-1:]
         self.last = X[-1:].copy() if n else self.last
         if n and self.row % BLOCK_ROWS == 0:
             self._drop()
@@ -242,6 +263,39 @@ class Regimes(Runs):
         centre = others.loc if isinstance(others, StudentT) else others.log_mean
         means = np.stack([one.predict_mean(X) for one in members])
         return np.asarray(weights @ np.where(seen.unknown, centre, means))
+
+
+def _learn_run(member: Any, count: float, rows: tuple[Array, ...]) -> tuple[Any, Any, Array]:
+    """A copy of a run that has learned rows, its predictions, and gains (n,) of outliers.
+
+    By so much is a row more probable as an outlier, log; the run does not learn it. Each is found
+    once those before it are left out.
+    """
+    X, y, weights, *others = rows
+    outlier = np.zeros(len(X), dtype=bool)
+    while True:
+        counted = np.where(outlier, 0.0, weights)
+        learned = member.copy()
+        predictive = learned.predict_then_learn(X, y, counted, *others)
+        judges = count + np.cumsum(counted) - counted >= JUDGING_ROWS
+        gain = np.where(judges, _find_outliers(predictive, y[:, 0], weights), 0.0)
+        found = np.flatnonzero(gain > 0.0)
+        later = found[found > np.flatnonzero(outlier).max(initial=-1)]
+        if not len(later):
+            return learned, predictive, np.where(outlier, gain, 0.0)
+        outlier[later[0]] = True
+
+
+def _find_outliers(predictive: Any, y: Array, weights: Array) -> Array:
+    """By how much rows are more probable as outliers, log, or 0: only where there is a noise."""
+    if not isinstance(predictive, LocationScale):
+        return np.zeros(len(y))
+    near = predictive.loc + (y - predictive.loc) / OUTLIER_SCALE
+    with np.errstate(all="ignore"):
+        gain = predictive.logpdf(near) - math.log(OUTLIER_SCALE) - predictive.logpdf(y)
+    usable = np.isfinite(predictive.scale) & (predictive.scale > 0.0) & (weights > 0.0)
+    gain = np.where(usable, weights * gain + math.log(OUTLIER_PROBABILITY), 0.0)
+    return np.asarray(np.nan_to_num(np.maximum(gain, 0.0), posinf=LARGEST_LOG_DENSITY))
 
 
 @dataclass(frozen=True)

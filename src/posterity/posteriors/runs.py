@@ -30,6 +30,9 @@ Array = NDArray[np.float64]
 NEGLIGIBLE_SHARE = 0.25
 # When there are too many runs, this share more of them is dropped as well.
 EXTRA_DROPPED_SHARE = 0.25
+# A row may be an outlier: with this probability its noise has so many times the standard deviation.
+# Only a run that has learned rows enough to know its noise can tell one.
+OUTLIER_PROBABILITY, OUTLIER_SCALE, JUDGING_ROWS = 0.01, 10.0, 15.0
 
 
 class ChangeStrategy(Protocol):

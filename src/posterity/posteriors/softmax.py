@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class SoftmaxPosterior(SoftmaxReading):
     """
 
     wait = refuse_waiting
+    joins_strategies: ClassVar[bool] = False
 
     def copy(self) -> SoftmaxPosterior:
         """An independent copy."""

@@ -157,7 +157,8 @@ class Switching(Hypotheses):
         predictions, densities, ranks = self._learn_members(X, y, weights, *others)
         member_weights, log_density = self._weigh(densities, ranks, self.scores)
         self.scores.log_evidence += log_density
-        return mix_predictions(predictions, member_weights), mix_logs(densities, member_weights)
+        mixture = mix_predictions(predictions, member_weights)
+        return mixture, mix_logs(list(densities), member_weights)
 
     def _learn_members(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
@@ -233,7 +234,9 @@ class Switching(Hypotheses):
         )
         return cast(RowPath, path)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> bool:
+    takes_features = True
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
 
         Memories must be longer with more coefficients: each member goes on with its place in the
@@ -243,7 +246,6 @@ class Switching(Hypotheses):
             widen(mine, its, places)
         known = other.copy()
         self.scores, self.noises = known.scores, known.noises
-        return True
 
     # ---- reading -------------------------------------------------------------------------------
 

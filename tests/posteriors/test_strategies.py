@@ -1,0 +1,185 @@
+"""Ways to forget side by side: what each is for, and that rows one by one are as rows at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+    GroupedRegression,
+)
+from posterity.forgetting import (
+    Adaptive,
+    Changepoint,
+    Exponential,
+    RandomWalk,
+    Stabilized,
+    Window,
+)
+from posterity.forgetting.words import parse
+from posterity.sparse import DiagonalLinearRegression
+
+Array = np.ndarray
+SLOPES = np.array([1.0, -1.0, 0.5])
+
+
+def stream(kind: str, seed: int, n: int = 400) -> tuple[Array, Array, Array]:
+    """Rows, targets, and what is expected of these; noise has the standard deviation 1."""
+    rng = np.random.default_rng(seed)
+    X, slopes = rng.normal(size=(n, 3)), np.tile(SLOPES, (n, 1))
+    level = np.cumsum(rng.normal(size=n)) if kind == "level walks" else np.zeros(n)
+    if kind == "jump":
+        slopes[n // 2 :, 0] += 4.0
+    expected = level + np.sum(X * slopes, axis=1)
+    return X, expected + rng.normal(size=n), expected
+
+
+def lose(forgetting: Any, kind: str, first: int, seeds: int = 4) -> float:
+    """Nats a row below the true density, which knows the expected target, from row ``first`` on."""
+    lost = []
+    for seed in range(seeds):
+        X, y, expected = stream(kind, seed)
+        predictive = BayesianLinearRegression(forgetting=forgetting).predict_then_learn(X, y)
+        truth = -0.5 * np.log(2.0 * np.pi) - 0.5 * np.square(y - expected)
+        lost.append((truth - predictive.logpdf(y))[first:].mean())
+    return float(np.mean(lost))
+
+
+FADING = Adaptive(Adaptive.grid(4))
+
+
+def test_slopes_are_not_forgotten_while_a_level_walks() -> None:
+    # A Kalman filter that is told the variances loses 0.48 against what knows the level.
+    assert lose("adaptive", "level walks", 100) < 0.53
+    assert lose(FADING, "level walks", 100) > 0.75
+    X, y, _ = stream("level walks", 0)
+    model = BayesianLinearRegression(forgetting="adaptive").fit(X, y)
+    assert model.coef_ == pytest.approx(SLOPES, abs=0.2)
+
+
+def test_a_jump_is_over_soon() -> None:
+    assert lose("adaptive", "jump", 280) < 0.05
+    assert lose(FADING, "jump", 280) > 0.08
+
+
+def test_calm_costs_little() -> None:
+    assert lose("adaptive", "calm", 100) < 0.04
+
+
+@pytest.mark.parametrize(
+    ("settings", "within"),
+    [
+        ({"prior_precision": 0.0}, 1e-9),
+        ({"prior_precision": 0.0, "noise_precision": 1.0}, 1e-9),
+        # Priors within a call weigh up to 1.84 times their own.
+        ({}, 0.02),
+        ({"fit_intercept": False}, 0.05),
+    ],
+)
+def test_rows_in_any_pieces_and_one_by_one(settings: dict[str, Any], within: float) -> None:
+    X, y, _ = stream("level walks", 1, 120)
+    whole, pieces, lean = (
+        BayesianLinearRegression(forgetting="adaptive", **settings) for _ in range(3)
+    )
+    predictive = whole.predict_then_learn(X, y)
+    for part in np.array_split(np.arange(120), 7):
+        pieces.partial_fit(X[part], y[part])
+    for i in range(120):
+        if i > 10:
+            assert lean.predict_one(X[i]) == pytest.approx(predictive.mean()[i], abs=5.0 * within)
+        lean.learn_one(X[i], y[i])
+    assert whole.log_evidence_ == pytest.approx(predictive.logpdf(y).sum(), abs=1e-6)
+    for other in (pieces, lean):
+        assert other.coef_ == pytest.approx(whole.coef_, abs=within)
+        assert other.n_observations_ == 120.0
+        if within < 1e-6:
+            assert other.log_evidence_ == pytest.approx(whole.log_evidence_, abs=1e-6)
+
+
+def test_a_row_that_some_members_learned_is_learned_by_all() -> None:
+    X, y, _ = stream("calm", 0, 60)
+    model, twin = (BayesianLinearRegression(forgetting="adaptive") for _ in range(2))
+    for one in (model, twin):
+        one.fit(X[:50], y[:50]).learn_one(X[50], y[50])
+    path: Any = model._row_path
+    second, interrupts = path._paths[1], iter([KeyboardInterrupt])
+
+    class Interrupted:
+        def learn(self, *row: Any) -> bool:
+            for interrupt in interrupts:
+                raise interrupt
+            return bool(second.learn(*row))
+
+    path._paths[1] = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_one(X[51], y[51])
+    twin.learn_one(X[51], y[51])
+    assert model.log_evidence_ == twin.log_evidence_
+    assert np.array_equal(model.coef_, twin.coef_)
+    posterior: Any = model._posterior
+    counts = {one.n_observations for one in posterior.hypotheses.members}
+    assert counts == {52.0}
+
+
+def test_levels_join() -> None:
+    rng = np.random.default_rng(0)
+    zone = np.where(np.arange(300) < 200, "a", rng.choice(["a", "b"], 300))
+    rows = pd.DataFrame({"x": rng.normal(size=300), "zone": zone})
+    y = rows["x"].to_numpy() + 3.0 * (zone == "b") + rng.normal(size=300)
+    model = BayesianLinearRegression(forgetting="adaptive").fit(rows[:200], y[:200])
+    model.partial_fit(rows[200:], y[200:])
+    means = model.predict(pd.DataFrame({"x": [0.0, 0.0], "zone": ["a", "b"]}))
+    assert means[1] - means[0] == pytest.approx(3.0, abs=0.7)
+
+
+def test_labels_and_counts_are_averaged_without_changes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    eta = np.where(np.arange(200) < 100, 1.0, -1.0) + X[:, 0]
+    labels = (rng.random(200) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+    for model, y in (
+        (BayesianLogisticRegression(forgetting="adaptive"), labels),
+        (BayesianPoissonRegression(forgetting="adaptive"), rng.poisson(np.exp(eta))),
+    ):
+        model.fit(X, y)
+        assert model.intercept_ < 0.0 < model.coef_.ravel()[0]
+        posterior: Any = model._posterior
+        assert len(posterior.hypotheses.members) == 4
+
+
+def test_words_for_strategies() -> None:
+    X, y, _ = stream("calm", 0, 60)
+    for words, strategy in (
+        ("adaptive", Adaptive()),
+        ("exponential:0.99", Exponential(0.99)),
+        ("stabilized:0.95", Stabilized(0.95)),
+        ("window:20", Window(20)),
+        ("changepoint", Changepoint()),
+        ("random-walk:0.01", RandomWalk(0.01)),
+        ("none", None),
+    ):
+        assert parse(words) == strategy
+        by_name, given = (
+            BayesianLinearRegression(forgetting=one).fit(X, y) for one in (words, strategy)
+        )
+        assert np.array_equal(by_name.coef_, given.coef_)
+        assert by_name.get_params()["forgetting"] == words
+    keys, wide = np.arange(60) % 3, pd.DataFrame({"x": X[:, 0]})
+    groups = [
+        GroupedRegression(forgetting=one).fit(X, y, groups=keys).coef_
+        for one in ("exponential:0.9", Exponential(0.9))
+    ]
+    assert np.array_equal(groups[0], groups[1])
+    means = [
+        np.asarray(DiagonalLinearRegression(forgetting=one).fit(wide, y).predict(wide))
+        for one in ("stabilized:0.9", Stabilized(0.9))
+    ]
+    assert np.array_equal(means[0], means[1])
+    with pytest.raises(TypeError, match=r"exponential needs a discount, as in exponential:0\.99"):
+        BayesianLinearRegression(forgetting="exponential").fit(X, y)
