@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -280,8 +281,8 @@ class GroupedPosterior:
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
         first = np.append(self.bank.seen, 0.0)[slots] < FEWEST_REWARDS
-        scales = self._read_scales(reading, slots)
-        path = ArmsPath(triangles, self.intercept, names, *scales, slots, first)
+        noise = self._read_scales(reading, slots, triangles[:, q - 1, q - 1])
+        path = ArmsPath(triangles, self.intercept, names, *noise, slots, first)
         path.use_prior_precision(self)
         return path
 
@@ -537,23 +538,27 @@ class GroupedPosterior:
         which, places = np.unique(slots, return_inverse=True)
         return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
 
-    def _read_scales(self, reading: PriorAndNoise, slots: Slots) -> tuple[float, Array, Array]:
-        """Degrees of freedom of expected targets and scale (g,) of each group at ``slots``.
+    def _read_scales(
+        self, reading: PriorAndNoise, slots: Slots, roots: Array
+    ) -> tuple[float, Array, Array]:
+        """Degrees of freedom of expected targets, and the scale (g,) of each group at ``slots``.
 
-        Also, where each has noise of its own, this noise (g, 2) before the group's rows. Then these
-        are normal of the same quantile one standard deviation above the mean.
+        Also, where each has noise of its own, what it has beside the residual of its posterior, of
+        which ``roots`` (g,) are the roots. Then expected targets are normal, of the same quantile
+        one standard deviation above the mean.
         """
-        own, zeros = reading.prior.own_noise, np.zeros((2, len(slots)))
-        noise = self.noise.predictive(*zeros, *self._read_noise(reading, slots))
+        own = reading.prior.own_noise
         if own is None:
-            return float(getattr(noise, "df", np.inf)), noise.scale, np.zeros((0, 2))
+            one = self.noise.predictive(*np.zeros((2, 1)), reading.residual_df, reading.residual)
+            df = float(getattr(one, "df", np.inf))
+            return df, np.repeat(one.scale, len(slots)), np.zeros((0, 2))
         own = own[np.where(slots < len(own) - 1, slots, -1)]
-        # What was known at the last update, so that the same holds until the next one.
+        # Degrees of freedom as at the last update: the same holds until the next one.
         then = self.bank.count if self.sample is None else self.sample.counts
         df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
-        one_sd = StudentT(np.maximum(df, TOLERANCE)).ppf(ONE_SD) / NORMAL_ONE_SD
-        own = np.column_stack([noise.df, own[:, 1]])
-        return np.inf, noise.scale * one_sd, own
+        stretch = np.array([_stretch_normal(each) for each in df.tolist()])
+        own[:, 0] += np.append(self.bank.count, 0.0)[slots]
+        return np.inf, stretch * np.sqrt((own[:, 1] + roots**2) / own[:, 0]), own
 
     def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
         """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
@@ -595,6 +600,12 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         bank.residuals(which),
         bank.size <= most,
     )
+
+
+@lru_cache(maxsize=4096)
+def _stretch_normal(df: float) -> float:
+    """A quantile of Student's t distribution by that of the normal one; infinite without any."""
+    return float(StudentT([df]).ppf(ONE_SD)[0]) / NORMAL_ONE_SD if df > 0.0 else np.inf
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:
