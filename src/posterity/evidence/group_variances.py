@@ -223,6 +223,7 @@ class _Factors:
         told = replace(
             prior,
             log_determinants=prior.log_determinants + 2.0 * volume - float(logs),
+            ratio=None if relative else np.append(self.noise.values / self.effects.values, 1.0),
             effects_df=self.effects.df,
         )
         if np.isinf(self.noise.df):

@@ -122,7 +122,8 @@ class SharedPrior:
     None where it is the same, and ``strength`` that of D's prior which the evidence favours.
     ``own_noise`` (j + 1, 2) are the count and the residual that each of the first j groups, and any
     other, has for noise of its own beside those of its rows; None where all have the same noise.
-    Effects are Student-t with ``effects_df`` degrees of freedom.
+    ``ratio`` (j + 1,) is by how much the variance of each one's noise differs more than that of its
+    effects; None: not at all. Effects are Student-t with ``effects_df`` degrees of freedom.
     """
 
     root: Array
@@ -134,6 +135,7 @@ class SharedPrior:
     best_root: Array | None = None
     strength: float = 0.0
     own_noise: Array | None = None
+    ratio: Array | None = None
     effects_df: float = np.inf
 
     @property

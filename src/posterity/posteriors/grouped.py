@@ -318,6 +318,21 @@ class GroupedPosterior:
             self.newest_reading = reading
         return self.newest_reading
 
+    def compare_groups(self, slots: Slots) -> tuple[Array, Array]:
+        """By how much groups at ``slots`` differ: (g,) ratios of the prior, variances of noise.
+
+        The ratios are :class:`SharedPrior`'s, variances relative to the noise of all groups; both
+        are 1 where groups are alike.
+        """
+        exact = self.learn_exact_prior()
+        ratio, noise = np.ones((2, len(slots)))
+        if exact.prior.ratio is not None:
+            ratio = exact.prior.ratio[np.where(slots < len(exact.prior.ratio) - 1, slots, -1)]
+        if exact.prior.own_noise is not None:
+            count, residual = self._get_own_noise(exact.prior, slots)
+            noise = residual / count * self.noise.precision(exact.residual_df, exact.residual)
+        return ratio, noise
+
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
         bank = self.bank
