@@ -125,7 +125,10 @@ def learn_factors(spread: Spread) -> GroupFactors:
     precision, shape = np.exp(away[:-1]), curvature[:-1]
     mean = weights @ precision
     shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
-    df, scale = float(1.0 / (weights @ (1.0 / DEGREES[:-1]))), float(weights @ np.exp(log_scale[:-1]))
+    df, scale = (
+        float(1.0 / (weights @ (1.0 / DEGREES[:-1]))),
+        float(weights @ np.exp(log_scale[:-1])),
+    )
     inside = float(weights @ volume[:-1].sum(axis=1))
     return GroupFactors(1.0 / mean, 2.0 * shape, df, scale, gain, inside)
 
@@ -224,7 +227,6 @@ class _Factors:
             prior,
             log_determinants=prior.log_determinants + 2.0 * volume - float(logs),
             ratio=None if relative else np.append(self.noise.values / self.effects.values, 1.0),
-            effects_df=self.effects.df,
         )
         if np.isinf(self.noise.df):
             return told

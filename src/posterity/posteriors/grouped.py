@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import Normal, StudentT
+from posterity.distributions import StudentT
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -56,7 +56,8 @@ STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 FEWEST_REWARDS = 2.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
-NORMAL_ONE_SD = float(Normal([0.0], [1.0]).ppf(ONE_SD)[0])
+# Fewest degrees of freedom of a group without rows, whose noise differs from that of others.
+FEWEST_DEGREES = 3.0
 
 
 @dataclass
@@ -571,7 +572,8 @@ class GroupedPosterior:
         # Degrees of freedom as at the last update: the same holds until the next one.
         then = self.bank.count if self.sample is None else self.sample.counts
         df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
-        stretch = np.array([_stretch_normal(each) for each in df.tolist()])
+        stretch = np.array([_quantile(ONE_SD, each) for each in df.tolist()])
+        stretch /= _quantile(ONE_SD, np.inf)
         own[:, 0] += np.append(self.bank.count, 0.0)[slots]
         return np.inf, stretch * np.sqrt((own[:, 1] + roots**2) / own[:, 0]), own
 
@@ -583,6 +585,14 @@ class GroupedPosterior:
         known = (slots >= 0) & (slots < bank.size)
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
+        # Before any row the same 95% interval, but with a variance.
+        few = ~known & (noise[0] > 0.0) & (noise[0] < FEWEST_DEGREES)
+        for place in np.flatnonzero(few):
+            wider = _quantile(0.975, noise[0, place]) / _quantile(0.975, FEWEST_DEGREES)
+            noise[:, place] = (
+                FEWEST_DEGREES,
+                noise[1, place] / noise[0, place] * wider**2 * FEWEST_DEGREES,
+            )
         return noise
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
@@ -618,9 +628,9 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
 
 
 @lru_cache(maxsize=4096)
-def _stretch_normal(df: float) -> float:
-    """A quantile of Student's t distribution by that of the normal one; infinite without any."""
-    return float(StudentT([df]).ppf(ONE_SD)[0]) / NORMAL_ONE_SD if df > 0.0 else np.inf
+def _quantile(level: float, df: float) -> float:
+    """A quantile of Student's t distribution; infinite without degrees of freedom."""
+    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else np.inf
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:
