@@ -29,9 +29,10 @@ Array = NDArray[np.float64]
 
 # Degrees of freedom that are compared; with the last one groups are as good as alike.
 DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
-# By so much the log evidence of groups that differ has to be higher, and by so many standard
-# deviations its slope where they are alike: else it need not be worked out.
-LEAST_GAIN, LEAST_SLOPE = 0.0, 0.5
+# By so much the log evidence of groups that differ has to be higher where their covariance is
+# learned from them, too, and where its slope is at least so many standard deviations above 0 where
+# they are alike: else it need not be worked out.
+LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
 # A residual below this share of a group's squares is rounding.
 ROUNDING = 1e-11
@@ -93,8 +94,8 @@ class GroupFactors:
         return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 1.0, 0.0, 0.0)
 
 
-def learn_factors(spread: Spread) -> GroupFactors:
-    """The factors under the prior of the highest evidence; all are 1 where groups are alike."""
+def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
+    """The factors, averaged over their priors; all are 1 if these do not gain so much evidence."""
     groups = len(spread.count)
     slope, curvature = spread.evaluate(np.zeros(groups))
     excess = np.sum(slope**2 - curvature)  # the slope of the evidence by 1 / df
@@ -118,7 +119,7 @@ def learn_factors(spread: Spread) -> GroupFactors:
     evidence = np.sum(spread.log_density(logs) + volume, axis=1)
     weights = np.exp(evidence[:-1] - evidence[:-1].max())
     gain = float(evidence[:-1].max() - evidence[-1] + np.log(np.mean(weights)))
-    if not gain > LEAST_GAIN:
+    if not gain > least_gain:
         return GroupFactors.alike(groups)
     weights /= weights.sum()
     # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
@@ -207,7 +208,7 @@ class _Factors:
         given = any(noise.parameters)
         if relative:
             spread = _compute_errors(sample, prior, variance)
-            return self if given else replace(self, noise=learn_factors(spread))
+            return self if given else replace(self, noise=learn_factors(spread, least_gain=0.0))
         parts = _compute_parts(sample, prior, variance)
         effects = learn_factors(parts.of_effects(self.noise.values))
         if given:
