@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -56,10 +55,6 @@ def outlying_group(
     return int(np.sum((low <= level[some]) & (level[some] <= high))), len(some)
 
 
-def normal_rewards(mean: list[float], sd: list[float]) -> Callable[[np.random.Generator], Array]:
-    return lambda rng: np.array(mean) + np.array(sd) * rng.normal(size=len(mean))
-
-
 def rare_rewards(rng: np.random.Generator) -> Array:
     """Two arms pay 1 in 95%, and one 10 in 12%."""
     return np.array([1.0, 1.0, 10.0]) * (rng.random(3) < [0.95, 0.95, 0.12])
@@ -69,11 +64,11 @@ def best_arm(
     rng: np.random.Generator, *, sd: tuple[float, ...], rounds: int = 1000
 ) -> tuple[int, int]:
     """The expected reward of the best of three arms, after rounds by the default policy."""
-    draw = normal_rewards([0.0, 0.0, 0.3], list(sd)) if sd else rare_rewards
     bandit = Bandit(arms=[0, 1, 2], rng=rng)
     for _ in range(rounds):
+        rewards = [0.0, 0.0, 0.3] + np.array(sd) * rng.normal(size=3) if sd else rare_rewards(rng)
         arm = bandit.decide([1.0]).arm
-        bandit = bandit.learn_one([1.0], arm, float(draw(rng)[arm]))
+        bandit = bandit.learn_one([1.0], arm, float(rewards[arm]))
     told = bandit.beliefs([[1.0]])
     low, high = told.quantile(0.025)[0, 2], told.quantile(0.975)[0, 2]
     return int(low <= (0.3 if sd else 1.2) <= high), 1

@@ -56,7 +56,9 @@ SHAPES: dict[str, dict[str, str]] = {
     "GroupedRows": {
         "X": "n m", "y": "n", "weights": "n", "numbers": "n", "slots": "g", "offsets": "n",
     },
-    "SharedPrior": {"root": "p p", "mean": "p", "priors": "k q l", "own_noise": "j 2", "ratio": "j"},
+    "SharedPrior": {
+        "root": "p p", "mean": "p", "priors": "k q l", "own_noise": "j 2", "ratio": "j",
+    },
     "Centres": {"features": "f", "values": "f", "sums": "f", "counts": "f", "products": "e 3"},
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},

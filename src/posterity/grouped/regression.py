@@ -28,8 +28,9 @@ class GroupedRegression(GroupedReader):
     ``y = intercept_g + x . coef_g + noise``, and the coefficients of the groups, intercepts
     included, vary around a mean that they share: ``w_g ~ Normal(mean, sigma^2 D)``. Mean and D are
     learned from all groups (empirical Bayes), so that a new group starts warm, one with few rows
-    leans on the others, and one with many speaks for itself. Where the evidence says so, each group has noise of its
-    own, and effects of its own size: quiet and loud groups, and one that lies far off.
+    leans on the others, and one with many speaks for itself. Where the evidence says so,
+    each group has noise of its own, and effects of its own size: quiet and loud groups, and one
+    that lies far off.
 
     Each group is a triangle of p (p + 1) / 2 numbers in one block of memory: a hundred thousand
     groups learn nearly as fast as one model. Groups may appear at any time.
@@ -109,8 +110,8 @@ class GroupedRegression(GroupedReader):
 
     Variances of the noise are scaled inverse chi-squared over groups, and so are, with
     ``prior_precision="shared"``, factors of D, which makes effects Student-t (Gelman et al. 2013,
-    sections 5.7 and 17.2). Both are learned, where the evidence prefers it to groups that are alike,
-    and normal targets come from at most 2,048 groups (512 in `predict_then_learn`).
+    sections 5.7 and 17.2). Both are learned where the evidence prefers it to groups that are
+    alike, and normal targets come from at most 2,048 groups (512 in `predict_then_learn`).
 
     Examples
     --------
