@@ -126,12 +126,10 @@ def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactor
     precision, shape = np.exp(away[:-1]), curvature[:-1]
     mean = weights @ precision
     shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
-    df, scale = (
-        float(1.0 / (weights @ (1.0 / DEGREES[:-1]))),
-        float(weights @ np.exp(log_scale[:-1])),
-    )
+    degrees = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
+    scale = float(weights @ np.exp(log_scale[:-1]))
     inside = float(weights @ volume[:-1].sum(axis=1))
-    return GroupFactors(1.0 / mean, 2.0 * shape, df, scale, gain, inside)
+    return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
 
 
 def _skew(shape: Array) -> Array:

@@ -565,7 +565,8 @@ class GroupedPosterior:
         """
         own = reading.prior.own_noise
         if own is None:
-            one = self.noise.predictive(*np.zeros((2, 1)), reading.residual_df, reading.residual)
+            zeros: Any = np.zeros((2, 1))
+            one = self.noise.predictive(zeros[0], zeros[1], reading.residual_df, reading.residual)
             df = float(getattr(one, "df", np.inf))
             return df, np.repeat(one.scale, len(slots)), np.zeros((0, 2))
         own = own[np.where(slots < len(own) - 1, slots, -1)]
