@@ -173,9 +173,13 @@ class StudentBeliefs:
 
     def of(self, rows: Mask) -> StudentBeliefs:
         """Return the posteriors in some of the contexts."""
-        untried = np.broadcast_to(self.untried, self.allowed.shape)
-        parts = self.mean, self.scale, self.df, self.allowed, untried
-        return StudentBeliefs(*(part[rows] for part in parts))
+        return StudentBeliefs(
+            self.mean[rows],
+            self.scale[rows],
+            self.df[rows],
+            self.allowed[rows],
+            np.broadcast_to(self.untried, self.allowed.shape)[rows],
+        )
 
     def scale_deviations(self, by: float) -> StudentBeliefs:
         """The same, all values so many times as far from their means."""

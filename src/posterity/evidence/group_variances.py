@@ -29,12 +29,15 @@ Array = NDArray[np.float64]
 
 # Degrees of freedom that are compared; with the last one groups are as good as alike.
 DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
-# By so much the log evidence of groups that differ has to be higher, and by so many standard
-# deviations its slope where they are alike: else it need not be worked out.
-LEAST_GAIN, LEAST_SLOPE = 0.0, 0.0
-MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 1e-3
+# By so much the log evidence of groups that differ has to be higher where their covariance is
+# learned from them, too, and where its slope is at least so many standard deviations above 0 where
+# they are alike: else it need not be worked out.
+LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
+MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
+# A residual below this share of a group's squares is rounding.
+ROUNDING = 1e-11
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
-MOST_TURNS, NEAR = 8, 0.05
+MOST_TURNS, NEAR = 8, 0.1
 
 
 @dataclass(frozen=True)
@@ -73,24 +76,26 @@ class Spread:
 class GroupFactors:
     """Factors of variances, ``values`` (g,), each known as if by so many ``degrees`` (g,).
 
-    ``df`` are those of their prior, and ``gain`` the log evidence of groups that differ.
-    ``log_volume`` is the log of the integral over all factors, relative to the density there.
+    They are relative to their prior's scale, ``scale``, of ``df`` degrees of freedom. ``gain`` is
+    the log evidence of groups that differ, and ``log_volume`` the log of the integral over all
+    factors, relative to the density there.
     """
 
     values: Array
     degrees: Array
     df: float
+    scale: float
     gain: float
     log_volume: float
 
     @classmethod
     def alike(cls, groups: int) -> GroupFactors:
         """Those of groups that do not differ."""
-        return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 0.0, 0.0)
+        return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 1.0, 0.0, 0.0)
 
 
-def learn_factors(spread: Spread) -> GroupFactors:
-    """The factors under the prior of the highest evidence; all are 1 where groups are alike."""
+def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
+    """The factors, averaged over their priors; all are 1 if these do not gain so much evidence."""
     groups = len(spread.count)
     slope, curvature = spread.evaluate(np.zeros(groups))
     excess = np.sum(slope**2 - curvature)  # the slope of the evidence by 1 / df
@@ -102,7 +107,9 @@ def learn_factors(spread: Spread) -> GroupFactors:
         slope += 0.5 * df * (np.exp(log_scale[:, None] - logs) - 1.0)
         step = np.clip(slope / (curvature + 0.5 * df), -LONGEST_STEP, LONGEST_STEP)
         logs = logs + step
-        last, log_scale = log_scale, -np.log(np.mean(np.exp(-logs), axis=1))
+        # The mean of log f is that of the prior: one group without any noise is not the scale.
+        a = curvature + 0.5 * df
+        last, log_scale = log_scale, np.mean(logs + _skew(a) - _skew(0.5 * df), axis=1)
         if max(np.abs(step).max(), np.abs(last - log_scale).max()) < TOLERANCE:
             break
     curvature = spread.evaluate(logs)[1] + 0.5 * df
@@ -112,15 +119,22 @@ def learn_factors(spread: Spread) -> GroupFactors:
     evidence = np.sum(spread.log_density(logs) + volume, axis=1)
     weights = np.exp(evidence[:-1] - evidence[:-1].max())
     gain = float(evidence[:-1].max() - evidence[-1] + np.log(np.mean(weights)))
-    if not gain > LEAST_GAIN:
+    if not gain > least_gain:
         return GroupFactors.alike(groups)
     weights /= weights.sum()
     # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
     precision, shape = np.exp(away[:-1]), curvature[:-1]
     mean = weights @ precision
     shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
-    df = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
-    return GroupFactors(1.0 / mean, 2.0 * shape, df, gain, float(weights @ volume[:-1].sum(axis=1)))
+    degrees = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
+    scale = float(weights @ np.exp(log_scale[:-1]))
+    inside = float(weights @ volume[:-1].sum(axis=1))
+    return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+
+
+def _skew(shape: Array) -> Array:
+    """By how much the mean of a log inverse gamma lies above its mode: log(a) - digamma(a)."""
+    return 1.0 / (2.0 * shape) + 1.0 / (12.0 * shape**2)
 
 
 # ---- groups --------------------------------------------------------------------------------------
@@ -192,7 +206,7 @@ class _Factors:
         given = any(noise.parameters)
         if relative:
             spread = _compute_errors(sample, prior, variance)
-            return self if given else replace(self, noise=learn_factors(spread))
+            return self if given else replace(self, noise=learn_factors(spread, least_gain=0.0))
         parts = _compute_parts(sample, prior, variance)
         effects = learn_factors(parts.of_effects(self.noise.values))
         if given:
@@ -211,11 +225,11 @@ class _Factors:
         told = replace(
             prior,
             log_determinants=prior.log_determinants + 2.0 * volume - float(logs),
-            effects_df=self.effects.df,
+            ratio=None if relative else np.append(self.noise.values / self.effects.values, 1.0),
         )
         if np.isinf(self.noise.df):
             return told
-        variance = _noise_variance(sample, prior, noise)
+        variance = _noise_variance(sample, prior, noise) * self.noise.scale
         new = np.array([[self.noise.df - _count_flat(prior), self.noise.df * variance]])
         if relative:
             return replace(told, own_noise=new)
@@ -256,7 +270,7 @@ def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> 
     A = R[:, :, kept] @ np.linalg.inv(prior.root[np.ix_(kept, kept)])
     effects, axes = np.linalg.eigh(A @ np.swapaxes(A, 1, 2))
     values = (np.swapaxes(axes, 1, 2) @ (z - R @ prior.mean)[:, :, None])[:, :, 0]
-    count = sample.counts - z.shape[1]
+    count = _count_telling(sample) - z.shape[1]
     squares, residual = values**2 / variance, sample.residuals / variance
     return _Parts(squares, np.maximum(effects, 0.0), count, residual)
 
@@ -268,7 +282,14 @@ def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) ->
     flat = np.count_nonzero(np.diag(prior.root) == 0.0)
     none = np.zeros((len(errors), 0))
     residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
-    return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
+    return Spread(none, none, none, np.maximum(_count_telling(sample) - flat, 0.0), residual)
+
+
+def _count_telling(sample: GroupSample) -> Array:
+    """(g,) counts; rows beyond coefficients count only where they leave over more than rounding."""
+    squares = np.sum(np.square(sample.rows[:, :, -1]), axis=1) + sample.residuals
+    ranks = np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2), axis=1)
+    return np.where(sample.residuals > ROUNDING * squares, sample.counts, ranks)
 
 
 def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:

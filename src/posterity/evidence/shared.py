@@ -19,7 +19,6 @@ evidence leaves open, to first order, and described by the best D.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,9 +90,7 @@ class GroupSample:
         """The same groups, which differ, in units in which they do not."""
         rows = self.rows / np.sqrt(noise)[:, None, None]
         rows[:, :, :-1] *= np.sqrt(effects)[:, None, None]
-        return GroupSample(
-            rows, self.counts, self.residuals / noise, self.is_whole, noise, effects
-        )
+        return GroupSample(rows, self.counts, self.residuals / noise, self.is_whole, noise, effects)
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,8 @@ class SharedPrior:
     None where it is the same, and ``strength`` that of D's prior which the evidence favours.
     ``own_noise`` (j + 1, 2) are the count and the residual that each of the first j groups, and any
     other, has for noise of its own beside those of its rows; None where all have the same noise.
-    Effects are Student-t with ``effects_df`` degrees of freedom.
+    ``ratio`` (j + 1,) is by how much the variance of each one's noise differs more than that of its
+    effects; None: not at all.
     """
 
     root: Array
@@ -134,7 +132,7 @@ class SharedPrior:
     best_root: Array | None = None
     strength: float = 0.0
     own_noise: Array | None = None
-    effects_df: float = np.inf
+    ratio: Array | None = None
 
     @property
     def new_group_prior(self) -> Array:

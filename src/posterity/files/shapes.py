@@ -49,12 +49,16 @@ SHAPES: dict[str, dict[str, str]] = {
         "first": "c", "probability": "c", "learned": "c", "residual_df": "c", "found": "n",
     },
     "GroupBelief": {"mean": "p", "free": "p"},
-    "GroupSample": {"rows": "g p q"},
+    "GroupSample": {
+        "rows": "g p q", "counts": "g", "residuals": "g", "noise": "g", "effects": "g",
+    },
     "GroupSites": {"root": "p p"},
     "GroupedRows": {
         "X": "n m", "y": "n", "weights": "n", "numbers": "n", "slots": "g", "offsets": "n",
     },
-    "SharedPrior": {"root": "p p", "mean": "p", "priors": "k q l"},
+    "SharedPrior": {
+        "root": "p p", "mean": "p", "priors": "k q l", "own_noise": "j 2", "ratio": "j",
+    },
     "Centres": {"features": "f", "values": "f", "sums": "f", "counts": "f", "products": "e 3"},
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},

@@ -135,6 +135,13 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return self._posterior.noise.precision(posterior.residual_df, posterior.residual)
 
     @property
+    @hold_model_lock
+    def noise_precisions_(self) -> Array:
+        """(G,) noise precision of each group; all the same where groups are alike."""
+        variances = self._posterior.compare_groups(np.arange(self.n_groups_))[1]
+        return np.asarray(self.noise_precision_ / variances)
+
+    @property
     def counts_(self) -> Array:
         """(G,) sums of the weights of the rows of each group, as they have faded."""
         return self._posterior.bank.count.copy()

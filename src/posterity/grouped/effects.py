@@ -63,13 +63,14 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
     which, places = np.unique(slots, return_inverse=True)
     sums = np.zeros((len(which), change.shape[1]))
     np.add.at(sums, places, change / n)
-    information, told, precision = _compute_information(posterior, which, shift)
+    own, noise = posterior.compare_groups(which)
+    information, told, precision = _compute_information(posterior, which, shift, own)
     try:
         weighed = np.linalg.solve(information, sums[:, :, None])[:, :, 0]  # V c
     except np.linalg.LinAlgError:  # a flat direction
         return posterior.noise.predictive(np.zeros(1), np.full(1, np.inf), 0.0, 0.0)[0]
-    shared = (weighed @ precision).sum(axis=0)
-    variance = float(np.sum(weighed * sums)) + float(shared @ spread @ shared)
+    shared = own @ weighed @ precision
+    variance = noise @ np.sum(weighed * sums, axis=1) + float(shared @ spread @ shared)
     mean = np.array([np.sum(weighed * told)])
     # As of a new observation without its own noise, the 1.
     leverage = np.array([variance - 1.0])
@@ -77,12 +78,12 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
 
 
 def _compute_information(
-    posterior: GroupedPosterior, which: NDArray[np.intp], shift: Array
+    posterior: GroupedPosterior, which: NDArray[np.intp], shift: Array, own: Array
 ) -> tuple[Array, Array, Array]:
     """Information (g, p, p) of coefficients given their mean, this times their mean, and D^-1.
 
     Of groups at ``which``, -1 for one of which no row has come, and of coefficients v, with
-    w = ``shift`` v.
+    w = ``shift`` v. In units of each group's noise D^-1 counts ``own`` (g,) times.
     """
     prior, p = posterior.learn_exact_prior().prior, posterior.bank.n_coefficients
     root = prior.root @ shift
@@ -91,8 +92,9 @@ def _compute_information(
     R, z = triangles[:, :, :-1] @ shift, triangles[:, :, -1]
     transposed = np.swapaxes(R, 1, 2)
     precision = root.T @ root
-    told = (transposed @ z[:, :, None])[:, :, 0] + root.T @ (prior.root @ prior.mean)
-    return transposed @ R + precision, told, precision
+    mean = root.T @ (prior.root @ prior.mean)
+    told = (transposed @ z[:, :, None])[:, :, 0] + own[:, None] * mean
+    return transposed @ R + own[:, None, None] * precision, told, precision
 
 
 def draw_coefficients(posterior: GroupedPosterior, slots: NDArray[np.intp], size: int) -> Draws:
@@ -103,7 +105,8 @@ def draw_coefficients(posterior: GroupedPosterior, slots: NDArray[np.intp], size
     prior = posterior.learn_exact_prior().prior
     shift = find_shift(prior.root, intercept=posterior.intercept)
     which, places = np.unique(slots, return_inverse=True)
-    information, told, precision = _compute_information(posterior, which, shift)
+    own = np.ones(len(which))
+    information, told, precision = _compute_information(posterior, which, shift, own)
     rng, p = np.random.default_rng(0), posterior.bank.n_coefficients
     roots = np.linalg.cholesky(np.linalg.inv(information))
     values, vectors = np.linalg.eigh(mean_covariance(posterior, shift))

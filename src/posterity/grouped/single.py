@@ -25,14 +25,18 @@ def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegressio
     posterior = known.bank.posteriors(priors, np.array([slot]))
     triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
     prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
-    factor.set_triangle(triangle, known.bank.count[slot], known.bank.seen[slot])
+    own, count = read.prior.own_noise, known.bank.count[slot]
+    before = np.zeros(2) if own is None else own[slot if slot < len(own) - 1 else -1]
+    factor.set_triangle(triangle, count + min(before[0], 0.0), known.bank.seen[slot])
     prior.set_triangle(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
     noise, noise_prior = known.noise, model.noise_prior
     if isinstance(noise, LearnedNoise):
         # The other groups' rows are the prior of the noise, this group's are in its factor.
-        own = factor.count - (prior.n_coefficients - prior.rank)
-        others = max(read.residual_df - own, 0.0)
+        flat = prior.n_coefficients - prior.rank
+        others = max(read.residual_df - (factor.count - flat), 0.0)
         residual = max(read.residual - float(factor.residual()[0, 0]), 0.0)
+        if own is not None:
+            others, residual = max(before[0], 0.0) + flat, before[1]
         noise_prior = noise.shape + 0.5 * others, noise.rate + 0.5 * residual
         noise = replace(noise, shape=noise_prior[0], rate=noise_prior[1])
     offset = int(known.intercept)

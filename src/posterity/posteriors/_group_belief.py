@@ -83,7 +83,7 @@ class GroupBelief:
             )
 
         prior = learn(sample, near)
-        if scale is not None:
+        if scale is not None or not sample.is_whole:
             return prior
         return let_groups_differ(prior, sample, noise, learn, relative=precision is not None)
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import Normal, StudentT
+from posterity.distributions import StudentT
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -55,7 +56,8 @@ STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 FEWEST_REWARDS = 2.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
-NORMAL_ONE_SD = float(Normal([0.0], [1.0]).ppf(ONE_SD)[0])
+# Fewest degrees of freedom of a group without rows, whose noise differs from that of others.
+FEWEST_DEGREES = 3.0
 
 
 @dataclass
@@ -280,8 +282,8 @@ class GroupedPosterior:
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
         first = np.append(self.bank.seen, 0.0)[slots] < FEWEST_REWARDS
-        scales = self._read_scales(reading, slots)
-        path = ArmsPath(triangles, self.intercept, names, *scales, slots, first)
+        noise = self._read_scales(reading, slots, triangles[:, q - 1, q - 1])
+        path = ArmsPath(triangles, self.intercept, names, *noise, slots, first)
         path.use_prior_precision(self)
         return path
 
@@ -316,6 +318,21 @@ class GroupedPosterior:
                 reading = PriorAndNoise(reading.prior, residual_df, residual)
             self.newest_reading = reading
         return self.newest_reading
+
+    def compare_groups(self, slots: Slots) -> tuple[Array, Array]:
+        """By how much groups at ``slots`` differ: (g,) ratios of the prior, variances of noise.
+
+        The ratios are :class:`SharedPrior`'s, variances relative to the noise of all groups; both
+        are 1 where groups are alike.
+        """
+        exact = self.learn_exact_prior()
+        ratio, noise = np.ones((2, len(slots)))
+        if exact.prior.ratio is not None:
+            ratio = exact.prior.ratio[np.where(slots < len(exact.prior.ratio) - 1, slots, -1)]
+        if exact.prior.own_noise is not None:
+            count, residual = self._get_own_noise(exact.prior, slots)
+            noise = residual / count * self.noise.precision(exact.residual_df, exact.residual)
+        return ratio, noise
 
     def coefficients(self) -> Array:
         """(groups, p) posterior means, the intercept first."""
@@ -538,23 +555,29 @@ class GroupedPosterior:
         which, places = np.unique(slots, return_inverse=True)
         return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
 
-    def _read_scales(self, reading: PriorAndNoise, slots: Slots) -> tuple[float, Array, Array]:
-        """Degrees of freedom of expected targets and scale (g,) of each group at ``slots``.
+    def _read_scales(
+        self, reading: PriorAndNoise, slots: Slots, roots: Array
+    ) -> tuple[float, Array, Array]:
+        """Degrees of freedom of expected targets, and the scale (g,) of each group at ``slots``.
 
-        Also, where each has noise of its own, this noise (g, 2) before the group's rows. Then these
-        are normal of the same quantile one standard deviation above the mean.
+        Also, where each has noise of its own, what it has beside the residual of its posterior, of
+        which ``roots`` (g,) are the roots. Then expected targets are normal, of the same quantile
+        one standard deviation above the mean.
         """
-        own, zeros = reading.prior.own_noise, np.zeros((2, len(slots)))
-        noise = self.noise.predictive(*zeros, *self._read_noise(reading, slots))
+        own = reading.prior.own_noise
         if own is None:
-            return float(getattr(noise, "df", np.inf)), noise.scale, np.zeros((0, 2))
+            zeros: Any = np.zeros((2, 1))
+            one = self.noise.predictive(zeros[0], zeros[1], reading.residual_df, reading.residual)
+            df = float(getattr(one, "df", np.inf))
+            return df, np.repeat(one.scale, len(slots)), np.zeros((0, 2))
         own = own[np.where(slots < len(own) - 1, slots, -1)]
-        # What was known at the last update, so that the same holds until the next one.
+        # Degrees of freedom as at the last update: the same holds until the next one.
         then = self.bank.count if self.sample is None else self.sample.counts
         df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
-        one_sd = StudentT(np.maximum(df, TOLERANCE)).ppf(ONE_SD) / NORMAL_ONE_SD
-        own = np.column_stack([noise.df, own[:, 1]])
-        return np.inf, noise.scale * one_sd, own
+        stretch = np.array([_quantile(ONE_SD, each) for each in df.tolist()])
+        stretch /= _quantile(ONE_SD, np.inf)
+        own[:, 0] += np.append(self.bank.count, 0.0)[slots]
+        return np.inf, stretch * np.sqrt((own[:, 1] + roots**2) / own[:, 0]), own
 
     def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
         """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
@@ -564,6 +587,14 @@ class GroupedPosterior:
         known = (slots >= 0) & (slots < bank.size)
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
+        # Before any row the same 95% interval, but with a variance.
+        few = ~known & (noise[0] > 0.0) & (noise[0] < FEWEST_DEGREES)
+        for place in np.flatnonzero(few):
+            wider = _quantile(0.975, noise[0, place]) / _quantile(0.975, FEWEST_DEGREES)
+            noise[:, place] = (
+                FEWEST_DEGREES,
+                noise[1, place] / noise[0, place] * wider**2 * FEWEST_DEGREES,
+            )
         return noise
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
@@ -596,6 +627,12 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         bank.residuals(which),
         bank.size <= most,
     )
+
+
+@lru_cache(maxsize=4096)
+def _quantile(level: float, df: float) -> float:
+    """A quantile of Student's t distribution; infinite without degrees of freedom."""
+    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else np.inf
 
 
 def _cumulate(start: float, gains: Array, out: Array) -> None:

@@ -21,7 +21,9 @@ class Draws:
     noise: Array
     mean: Array
 
-    def interval(self, X: Array, groups: NDArray[np.intp], *, of_mean: bool, seed: int = 0) -> Array:
+    def interval(
+        self, X: Array, groups: NDArray[np.intp], *, of_mean: bool, seed: int = 0
+    ) -> Array:
         """(n, 2) central 95% intervals of rows X (n, p) of known groups."""
         values = np.einsum("np,snp->sn", X, self.coefficients[:, groups])
         if not of_mean:
