@@ -17,6 +17,9 @@ from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
 
+# Errors of a fit, beside those of the median target, from which it is no fit.
+STRAYED = 1.5
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -127,6 +130,11 @@ class Rows:
         order = np.argsort(values)
         below = np.cumsum(self.weights[order])
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+    def strays(self, fit: Array) -> bool:
+        """True if a fit (n,) is much further from most targets than their median is."""
+        own = self.median(np.abs(self.y - self.median(self.y)))
+        return self.median(np.abs(self.y - fit)) > STRAYED * own + self.floor
 
     def estimate_size(self, errors: Array) -> float:
         """Standard deviation that the median of absolute errors says; half of them may be outliers.
