@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -130,6 +131,13 @@ class Rows:
         order = np.argsort(values)
         below = np.cumsum(self.weights[order])
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+    @property
+    def rounding_sd(self) -> float:
+        """Standard deviation of what whole numbers leave out; 0 unless most targets repeat."""
+        values = np.unique(self.y)
+        repeat = 1 < len(values) <= 0.5 * len(self.y)
+        return float(np.diff(values).min()) / math.sqrt(12.0) if repeat else 0.0
 
     def strays(self, fit: Array) -> bool:
         """True if a fit (n,) is much further from most targets than their median is."""
