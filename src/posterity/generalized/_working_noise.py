@@ -48,8 +48,8 @@ class Rows:
     @property
     def told(self) -> NDArray[np.bool_]:
         """(p,) coefficients of which the rows may tell: of columns that vary, and of the 1."""
-        varied = (self.X - (self.X[:1] if self.intercept else 0.0)).any(axis=0)
-        return np.append(True, varied) if self.intercept else varied
+        varied = np.any(self.X - (self.X[:1] if self.intercept else 0.0), axis=0)
+        return np.concatenate([[True] * self.intercept, varied]).astype(bool)
 
     @property
     def n_told(self) -> int:
