@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -132,7 +133,7 @@ class Rows:
         below = np.cumsum(self.weights[order])
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
 
-    @property
+    @cached_property
     def rounding_sd(self) -> float:
         """Standard deviation of what whole numbers leave out; 0 unless most targets repeat."""
         values = np.unique(self.y)
