@@ -136,7 +136,7 @@ class MatchedNoise(WorkingNoise):
     def _make_matcher(self, rows: Rows, prior: Factor, last: SearchStart) -> Matcher:
         largest = float(np.abs(rows.y).max(initial=0.0)) + rows.floor
         core_ratio = self.core_ratio if last.in_order else None
-        least, most = rows.floor, 10.0 * largest
+        least, most = max(rows.floor, rows.rounding_sd / self.core_ratio), 10.0 * largest
         unit, information = self.with_scale(1.0), self.scale_information
         return Matcher(rows, prior, unit, information, least, most, core_ratio)
 

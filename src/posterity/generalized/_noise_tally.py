@@ -146,7 +146,7 @@ class NoiseSums:
         self.spread = mode.spread * scale / mode.scale
         inliers = rows.select(mode.weight > 0.0)
         square = np.square(rows.y - mode.fit)[mode.weight > 0.0]
-        start, floor = 2.2 * inliers.median(square), inliers.floor**2
+        start, floor = 2.2 * inliers.median(square), max(rows.rounding_sd, inliers.floor) ** 2
         variance = compute_core_variance(square, inliers.weights, start, floor)
         # The fit has taken its share of the squares.
         variance *= inliers.total / inliers.residual_df

@@ -150,6 +150,9 @@ def most_probable(
             chosen = np.asarray(inner.central().prior_precision)
             precision = chosen if precision is None else _interpolate(precision, chosen, damping)
             prior = _make_prior(fresh, precision)
+    if in_order and rows.strays(rows.compute_fitted(inner.coefficients())):
+        # Most rows are met exactly, so that errors have no core: the evidence says the scale.
+        return most_probable(fresh, noise, known_scale, kept, discounts, warm_start)
     if nodes is None or precision is None:
         spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
     else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -16,6 +18,9 @@ from posterity.factor.usable import LARGEST_IN_TRIANGLE, NOT_USABLE
 from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
+
+# Errors of a fit, beside those of the median target, from which it is no fit.
+STRAYED = 1.5
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class Rows:
     @property
     def told(self) -> NDArray[np.bool_]:
         """(p,) coefficients of which the rows may tell: of columns that vary, and of the 1."""
-        varied = (self.X != (self.X[:1] if self.intercept else 0.0)).any(axis=0)
-        return np.append(True, varied) if self.intercept else varied
+        varied = np.any(self.X - (self.X[:1] if self.intercept else 0.0), axis=0)
+        return np.concatenate([[True] * self.intercept, varied]).astype(bool)
 
     @property
     def n_told(self) -> int:
@@ -131,6 +136,18 @@ class Rows:
         order = np.argsort(values)
         below = np.cumsum(self.weights[order])
         return float(values[order[np.searchsorted(below, 0.5 * below[-1])]])
+
+    @cached_property
+    def rounding_sd(self) -> float:
+        """Standard deviation of what whole numbers leave out; 0 unless most targets repeat."""
+        values = np.unique(self.y)
+        repeat = 1 < len(values) <= 0.5 * len(self.y)
+        return float(np.diff(values).min()) / math.sqrt(12.0) if repeat else 0.0
+
+    def strays(self, fit: Array) -> bool:
+        """True if a fit (n,) is much further from most targets than their median is."""
+        own = self.median(np.abs(self.y - self.median(self.y)))
+        return self.median(np.abs(self.y - fit)) > STRAYED * own + self.floor
 
     def estimate_size(self, errors: Array) -> float:
         """Standard deviation that the median of absolute errors says; half of them may be outliers.

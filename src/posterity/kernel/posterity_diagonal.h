@@ -49,9 +49,10 @@ typedef struct {
     pk_quad prior, variance, mean;
 } pk_active;
 
-/* A row's site under each hypothesis; slope and bend of its log evidence over the mean and over the variance of eta. */
+/* A row's site under each hypothesis, in units of the noise, of which the precision is known or learned (1 where there is
+ * none); slope and bend of its log evidence over the mean and over the variance of eta. */
 typedef struct {
-    pk_quad precision, pull, shrink, slope, bend;
+    pk_quad precision, pull, shrink, noise, slope, bend;
 } pk_message;
 
 PK_INLINE pk_quad pk_clamp(pk_quad x, double low, double high)
@@ -121,17 +122,19 @@ PK_INLINE void pk_fetch_row(const pk_diagonal *d, const pk_sparse_rows *rows, pt
 
 /* Of noise that is learned, of which variances are in units: Student-t; a constant for all hypotheses is left out. */
 PK_INLINE double pk_score_gaussian(const pk_diagonal *d, const pk_likelihood *l, int g, double error, double spread,
-                                   double *slope, double *bend)
+                                   double *noise, double *slope, double *bend)
 {
     double shape = d->shape, rate = shape < 0.0 ? 1.0 : d->rates[g];
-    *slope = *bend = 0.0;
+    *noise = *slope = *bend = 0.0;
     if (shape < 0.0) {
+        *noise = l->a;
         *slope = l->a * error / spread;
         *bend = (*slope * error - 1.0) / spread;
         return -0.5 * (log(spread / l->a) + *slope * error) - PK_LOG_ROOT_2PI;
     }
     if (!(shape > 0.0 && rate > 0.0))
         return 0.0;
+    *noise = shape / rate;
     *slope = (2.0 * shape + 1.0) * error / (2.0 * rate * spread + error * error);
     *bend = (*slope * error - 1.0) / spread;
     return -0.5 * log(rate * spread) - (shape + 0.5) * log1p(0.5 * error * error / (rate * spread));
@@ -166,9 +169,9 @@ PK_RARE pk_site pk_wide_label_site(const pk_likelihood *l, double y, double mean
 PK_INLINE double pk_compute_message(const pk_diagonal *d, const pk_likelihood *l, int g, double y, double mean,
                                  double variance, double weight, pk_message *message)
 {
-    double precision = weight, error = y - mean, log_density, slope = 0.0, bend = 0.0;
+    double precision = weight, error = y - mean, log_density, noise = 1.0, slope = 0.0, bend = 0.0;
     if (l->code == PK_GAUSSIAN) {
-        log_density = pk_score_gaussian(d, l, g, error, variance + 1.0 / weight, &slope, &bend);
+        log_density = pk_score_gaussian(d, l, g, error, variance + 1.0 / weight, &noise, &slope, &bend);
     } else {
         int wide = l->code == PK_LOGIT && weight == 1.0 && variance > PK_WIDE && variance < 1e4;
         pk_site site = wide ? pk_wide_label_site(l, y, mean, variance) : pk_find_site(l, y, mean, variance, weight);
@@ -180,6 +183,7 @@ PK_INLINE double pk_compute_message(const pk_diagonal *d, const pk_likelihood *l
     message->precision[g] = precision;
     message->shrink[g] = shrink;
     message->pull[g] = pull;
+    message->noise[g] = noise;
     message->slope[g] = l->code == PK_GAUSSIAN ? slope : pull;
     message->bend[g] = l->code == PK_GAUSSIAN ? bend : pull * pull - shrink;
     return log_density;
@@ -191,7 +195,7 @@ PK_INLINE void pk_differentiate_prior(const pk_message *message, const pk_active
     pk_quad moved = a->x * a->mean * a->variance * a->prior, wider = a->x * a->x * a->variance * a->variance * a->prior;
     pk_quad share = wider * message->shrink;
     *slope = message->slope * moved + 0.5 * message->bend * wider;
-    *curvature = 0.5 * share * share + moved * moved * message->shrink;
+    *curvature = 0.5 * share * share + moved * moved * message->shrink * message->noise;
 }
 
 PK_INLINE void pk_step_precision(pk_diagonal *d, ptrdiff_t column, pk_quad *slope, pk_quad *curvature)
@@ -293,7 +297,7 @@ PK_INLINE void pk_learn_sparse_row(pk_diagonal *d, const pk_likelihood *l, const
         pk_learn_flat(d, active, count, y - offset, weight);
         return;
     }
-    pk_message message = {{0}, {0}, {0}, {0}, {0}};
+    pk_message message = {{0}, {0}, {0}, {0}, {0}, {0}};
     for (int g = 0; g < d->members; g++)
         log_density[g] = pk_compute_message(d, l, g, y, mean[g], variance[g], weight, &message);
     if (output)

@@ -125,9 +125,8 @@ class EvidenceStream(LinearPosterior):
             choice = strategy.choose(once, self.noise, **self._given)
         if once is rows:
             return choice
-        # What all rows say, so that bases that need not meet them can be compared.
         times = (rows.count - self.n_flat) / max(once.count - self.n_flat, 1.0)
-        return replace(choice, log_evidence=times * choice.log_evidence)
+        return replace(choice, log_evidence=times * choice.log_evidence)  # of as many rows
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -148,9 +147,8 @@ class EvidenceStream(LinearPosterior):
     @property
     def _rows_once(self) -> LinearPosterior:
         """The posterior of the data, with rows that came again counted as in :meth:`_choose`."""
-        rows = self.of_rows
-        once = count_once(self.factor, self.noise, self.n_flat)
-        return rows if once is self.factor else rows.copy_with_factor(once)
+        rows, once = self.of_rows, count_once(self.factor, self.noise, self.n_flat)
+        return rows if once is rows.factor else rows.copy_with_factor(once)
 
     def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""

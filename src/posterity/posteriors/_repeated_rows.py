@@ -36,10 +36,10 @@ def count_once(data: Factor, noise: Noise, n_flat: int) -> Factor:
     >>> count_once(data, LearnedNoise(), 0).root.diagonal().round(9).tolist()
     [1.0, 1.0, 0.0]
     """
-    left, known = np.abs(data.residual_root).max(), np.abs(data.moments[n_flat:])
-    if noise.improper is None or left >= ROUNDING_OF_TARGET * known.max(initial=0.0):
+    if noise.improper is None or data.count > MOST_TIMES * data.n_coefficients:
         return data
-    if data.count > MOST_TIMES * data.n_coefficients:
+    left, known = np.abs(data.residual_root).max(), np.abs(data.moments[n_flat:])
+    if left >= ROUNDING_OF_TARGET * known.max(initial=0.0):
         return data
     told = _count_directions(data, n_flat)
     open_ = told < data.n_coefficients - 0.5
