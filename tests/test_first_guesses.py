@@ -136,7 +136,7 @@ PYTHON = {
     "BayesianQuantileRegression(quantile=90).fit(X, Y)": "must lie between 0 and 1",
     "BayesianLinearRegression(fit_intercept='yes').fit(X, Y)": "fit_intercept",
     "BayesianLinearRegression(prior_precision='ridge').fit(X, Y)": "it must be 'auto' or 'ard'",
-    "BayesianLinearRegression(forgetting='adaptive').fit(X, Y)": "posterity.forgetting",
+    "BayesianLinearRegression(forgetting='fading').fit(X, Y)": "posterity.forgetting",
     "BayesianGeneralizedLinear('poisson').fit(X, COUNTS)": "as Poisson()",
     "BayesianNegativeBinomialRegression().fit(X, COUNTS, exposure=np.full(N, 2.0))": None,
     "BayesianLogisticRegression().partial_fit(X, YES, classes=['no', 'yes', 'maybe'])": None,

@@ -56,7 +56,7 @@ def drifting() -> list[tuple[str, Any]]:
     return [
         ("steady", fixed()),
         ("quick", fixed(forgetting=Exponential(discount=0.9))),
-        ("adaptive", fixed(forgetting=Adaptive())),
+        ("adaptive", fixed(forgetting=Adaptive(Adaptive.grid(2)))),
     ]
 
 

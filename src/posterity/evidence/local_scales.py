@@ -229,7 +229,7 @@ def _standardize(
     offset = int(intercept)
     matrix, target = read_rows(data, columns.matrix, mean, intercept=intercept)
     residual, residual_df = float(data.residual_root[0, 0]) ** 2, data.count - offset
-    if matrix.shape[1] < 2 or residual_df <= 1.0 or not matrix.size:
+    if matrix.shape[1] < 2 or residual_df <= 1.0 or not matrix.any():
         return None
     known, shape, rate = noise.parameters
     if not known and is_constant(data, target):

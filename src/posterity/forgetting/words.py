@@ -84,7 +84,12 @@ def read_forgetting(forgetting: Any) -> Any:
     >>> read_forgetting("window:50"), read_forgetting(None)
     (Window(size=50, duration=None), None)
     """
-    return parse(forgetting) if isinstance(forgetting, str) else forgetting
+    if not isinstance(forgetting, str):
+        return forgetting
+    try:
+        return parse(forgetting)
+    except ValueError as error:
+        raise ValueError(f"forgetting is {forgetting!r}: {error}") from error
 
 
 def _read(text: str, number: str, name: str, kind: _Kind) -> float:

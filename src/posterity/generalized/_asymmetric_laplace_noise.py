@@ -185,7 +185,8 @@ class AsymmetricLaplaceNoise(WorkingNoise):
             * (1.5 * height / (2.0 * z * z + 1.0)) ** (1.0 / 3.0)
         )
         # Rows that the line goes through lie at 0 wherever they are: the window has some beyond.
-        fitted = min(np.count_nonzero(np.abs(e) < FITTED), rows.X.shape[1] + rows.intercept)
+        fitted = float(rows.weights[np.abs(e) < FITTED].sum())
+        fitted = min(fitted, rows.X.shape[1] + rows.intercept)
         reach = max(reach, (fitted + 1.0) / n)
         low, high = max(q - reach, 0.5 / n), min(q + reach, 1.0 - 0.5 / n)
         if low >= high:

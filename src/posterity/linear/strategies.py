@@ -28,7 +28,8 @@ def begin_forgetting(posterior: Any, forgetting: Forgetting | str | None) -> Any
     try:
         strategy = read_forgetting(forgetting)
     except ValueError as error:
-        raise TypeError(f"{NO_STRATEGY.format(forgetting)}; {error}") from error
+        a_strategy = "or a strategy from posterity.forgetting, as in Adaptive()"
+        raise TypeError(f"{error}; {a_strategy}") from error
     if strategy is None:
         return posterior
     if isinstance(strategy, type) or not hasattr(strategy, "begin"):

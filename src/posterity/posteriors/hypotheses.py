@@ -141,8 +141,9 @@ class Hypotheses:
         raise NotImplementedError
 
     def average(self, read: Callable[[Any], ArrayLike]) -> Any:
-        """Weighted average of ``read`` of each member that counts."""
-        pairs = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
+        """Weighted average of ``read`` of each member that counts, and of theirs."""
+        members, weights = self.ahead()
+        pairs = [(w, one.average_of(read)) for w, one in zip(weights, members, strict=True) if w]
         weights, values = zip(*pairs, strict=True)
         return np.tensordot(np.array(weights), np.stack(values), axes=1)
 

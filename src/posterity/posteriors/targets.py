@@ -103,11 +103,13 @@ class TargetsPosterior:
     fit = append
 
     def _append_whole(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
-        if self.wide.learns_prior and self.wide.memory.forgets and not self.patterns:
+        learns, forgets = self.wide.learns_prior, self.wide.memory.forgets
+        if learns and forgets and not self.patterns:
             self._stream(X, y, weights, elapsed)
             return
         self.streams = []
-        (self.wide.append if self.wide.learns_prior else self.wide.absorb)(X, y, weights, elapsed)
+        learn = self.wide.append if learns and not forgets else self.wide.absorb
+        learn(X, y, weights, elapsed)
 
     def _append_fading(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let all triangles fade before each row, and the row's own pattern learn it."""
