@@ -46,7 +46,6 @@ def test_words_make_models() -> None:
     assert made[3].forgetting == "adaptive"
     (_, window) = (build_model(words) for words in parse("polynomial:2,ard+window:50"))
     assert window.forgetting == "window:50"
-    assert window.forgetting.size == 50
     assert isinstance(build_model(parse("polynomial:2,auto")[0]).basis, Polynomial)
 
 

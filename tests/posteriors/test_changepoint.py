@@ -239,7 +239,8 @@ def test_an_outlier_counts_for_nothing_in_the_run_that_goes_on() -> None:
     model = fitted(X, y)
     without = fitted(np.delete(X, 400, axis=0), np.delete(y, 400))
     assert model.coef_ == pytest.approx(without.coef_, abs=1e-3)
-    assert model.n_effective_ == pytest.approx(without.n_effective_, abs=0.1)
+    runs, weights = model._posterior.hypotheses.ahead()
+    assert runs[int(np.argmax(weights))].n_effective == 499.0
     assert model.n_observations_ == 500.0
     assert model.change_probability_[395:405].max() < 0.01
 

@@ -150,6 +150,11 @@ class EvidenceStream(LinearPosterior):
         rows, once = self.of_rows, count_once(self.factor, self.noise, self.n_flat)
         return rows if once is rows.factor else rows.copy_with_factor(once)
 
+    @property
+    def rows_ahead(self) -> LinearPosterior:
+        """The posterior of the data by which the next row is predicted."""
+        return self._rows_once if self.is_settled else self.of_rows
+
     def fix_prior_choice(self, *, stream: bool) -> LinearPosterior:
         """The same with a strategy that has chosen, where all targets choose together."""
         if not isinstance(self.strategy, SharedScale):
@@ -175,12 +180,16 @@ class EvidenceStream(LinearPosterior):
         """The nodes that the evidence of all rows so far chooses."""
         state = self.state
         if state.fresh is None or not self.is_known_to(state.fresh):
-            state.fresh = self.make_nodes(self._choose(self.strategy))
+            state.fresh = self.read_nodes(self._choose(self.strategy))
         return state.fresh
 
-    def make_nodes(self, choice: Choice) -> Nodes:
-        """The chosen priors, each with all data."""
+    def read_nodes(self, choice: Choice) -> Nodes:
+        """The chosen priors, each with all data, in which rows that came again count once."""
         return Nodes.of(choice, self.mean, self._rows_once)
+
+    def make_nodes(self, choice: Choice) -> Nodes:
+        """The same that predict the next row: in a stream they learn each row as it comes."""
+        return Nodes.of(choice, self.mean, self.rows_ahead)
 
     def current(self) -> Nodes:
         """The nodes of the stream, as old as the schedule has them."""

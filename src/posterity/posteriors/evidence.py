@@ -114,7 +114,7 @@ class EvidencePosterior(EvidenceStream):
         """The one posterior that stands for all nodes of what is known now."""
         if self.prior_is_frozen:
             return self.current().posteriors[0]
-        return self.make_nodes(self._choose(use_single_node(self.strategy))).posteriors[0]
+        return self.read_nodes(self._choose(use_single_node(self.strategy))).posteriors[0]
 
     def choose_prior(self, rows: Factor) -> Factor:
         """The prior of the stream's only node, were these all the rows; nothing is forgotten."""
@@ -126,7 +126,7 @@ class EvidencePosterior(EvidenceStream):
     ) -> tuple[tuple[float, LinearPosterior], ...]:
         """The parts that these rows would choose under this noise; nothing is forgotten."""
         twin = self._with_rows(rows, noise)
-        return twin.make_nodes(twin._choose(use_many_nodes(self.strategy))).parts
+        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy))).parts
 
     def _with_rows(self, rows: Factor, noise: Noise) -> Self:
         data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}
@@ -199,7 +199,7 @@ class EvidencePosterior(EvidenceStream):
             some = None if weights is None else weights[part]
             rows = X[part], y[part], some, elapsed[part]
             if nodes is None and choice.is_plain:
-                predictions.append(predict_nodes(choice, self.mean, self._rows_once, *rows[:3]))
+                predictions.append(predict_nodes(choice, self.mean, self.rows_ahead, *rows[:3]))
             else:
                 nodes = nodes or self.make_nodes(choice)
                 added = self.unseen(nodes, X[part])
