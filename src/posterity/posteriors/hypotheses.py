@@ -142,8 +142,8 @@ class Hypotheses:
 
     def average(self, read: Callable[[Any], ArrayLike]) -> Any:
         """Weighted average of ``read`` of each member that counts, and of theirs."""
-        members, weights = self.ahead()
-        pairs = [(w, one.average_of(read)) for w, one in zip(weights, members, strict=True) if w]
+        members = zip(*self.ahead(), strict=True)
+        pairs = [(weight, one.average_of(read)) for one, weight in members if weight]
         weights, values = zip(*pairs, strict=True)
         return np.tensordot(np.array(weights), np.stack(values), axes=1)
 
