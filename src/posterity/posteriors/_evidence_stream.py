@@ -227,9 +227,12 @@ class EvidenceStream(LinearPosterior):
 
     def settle(self) -> None:
         """The same where rows came together: the next one is predicted by what is read of them."""
-        self.begin_turn()
-        if not (self.memory.forgets or self.prior_is_frozen):
-            self.state.turn, self.state.clock[1] = None, self.state.clock[0] + 1
+        state = self.state
+        if self.memory.forgets or self.prior_is_frozen:
+            self.begin_turn()
+            return
+        state.turn = state.stream = state.fresh = None
+        state.clock[1] = state.clock[0] + 1
 
     def _find_turn(self, rows: int) -> int:
         """The number of rows at which the prior is chosen next, after so many."""
