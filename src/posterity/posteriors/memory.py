@@ -110,6 +110,8 @@ class Memory:
 
     def fade(self, data: Learned, path: RowPath) -> None:
         """Let all that ``data`` know fade before each row that ``path`` learns, where it does."""
+        if self.only_discounts and self.forgets:
+            raise NotImplementedError(f"{type(self).__name__} only discounts: define how, in fade")
 
     def discounts(self, elapsed: Array) -> Array:
         """(n,) share of all information left after each time, where it only discounts."""
