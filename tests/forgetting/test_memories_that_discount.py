@@ -51,5 +51,6 @@ def test_single_rows_are_forgotten_as_batches_are() -> None:
 
 def test_what_only_discounts_says_how() -> None:
     model = BayesianLinearRegression(prior_precision=1.0, forgetting=Halving())
+    model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0])
     with pytest.raises(NotImplementedError, match="Halving only discounts: define how, in fade"):
         model.learn_one([1.0], 2.0)

@@ -141,9 +141,8 @@ class Hypotheses:
         raise NotImplementedError
 
     def average(self, read: Callable[[Any], ArrayLike]) -> Any:
-        """Weighted average of ``read`` of each member that counts, and of theirs."""
-        members = zip(*self.ahead(), strict=True)
-        pairs = [(weight, one.average_of(read)) for one, weight in members if weight]
+        """Weighted average of ``read`` of each member that counts."""
+        pairs = [(weight, read(one)) for one, weight in zip(*self.ahead(), strict=True) if weight]
         weights, values = zip(*pairs, strict=True)
         return np.tensordot(np.array(weights), np.stack(values), axes=1)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -63,6 +63,10 @@ class Strategies(Switching):
         waits = np.arange(len(self.members))[:, None] > 0
         knows = (count > self.common.n_coefficients + LEAST_RESIDUAL_DF) | ~waits
         return HAS_VARIANCE * knows.astype(np.uint8)
+
+    def average(self, read: Callable[[Any], ArrayLike]) -> Any:
+        """Weighted average of ``read`` of the members, and of theirs."""
+        return super().average(lambda one: one.average_of(read))
 
     def learn_weights(self, gained: Array) -> None:
         """Weigh the members by what a row, which they have learned, added to their evidences."""
