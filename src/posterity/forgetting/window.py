@@ -95,13 +95,6 @@ class Window(Strategy):
         kept.removed = 0
         return before
 
-    def wait(self, data: Learned, elapsed: float) -> None:
-        """Let time pass without rows: those that are too old leave."""
-        kept = data.stored_rows
-        assert kept is not None
-        row = np.zeros((1, kept.X.shape[1])), np.zeros((1, kept.y.shape[1])), np.zeros(1)
-        self.learn(data, Rows(*row, np.array([elapsed]), intercept=data.intercept))
-
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """The path that learns single rows so, and keeps them."""
         how = data.prior.triangle, data.stored_rows, self.size or 0, self.duration or math.inf

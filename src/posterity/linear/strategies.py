@@ -28,7 +28,9 @@ def begin_forgetting(posterior: Any, forgetting: Forgetting | str | None) -> Any
     try:
         strategy = read_forgetting(forgetting)
     except ValueError as error:
-        a_strategy = "else it must be None or a strategy from posterity.forgetting, as in Adaptive()"
+        a_strategy = (
+            "else it must be None or a strategy from posterity.forgetting, as in Adaptive()"
+        )
         raise TypeError(f"{error}; {a_strategy}") from error
     if strategy is None:
         return posterior

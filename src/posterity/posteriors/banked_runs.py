@@ -17,6 +17,7 @@ from posterity.factor.usable import LARGEST, check_rows
 from posterity.kernel import RowPath, RunsKernel
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.growth import place
+from posterity.posteriors.hypotheses import ReadRows
 from posterity.posteriors.runs import (
     EXTRA_DROPPED_SHARE,
     JUDGING_ROWS,
@@ -296,7 +297,7 @@ class BankedRuns(Runs):
         return members, weights
 
 
-class RunsPath:
+class RunsPath(ReadRows):
     """Learns and predicts single rows in ``runs``, in place, as a call for each row would.
 
     ``reader`` reads rows of features.
@@ -308,20 +309,6 @@ class RunsPath:
         self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, self.hazard)
         self._bank: FactorBank | None = None
         self._kernel: RunsKernel
-        self._closed = False
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features, if they have any."""
-        return self.reader.names
-
-    def values(self, x: ArrayLike | Mapping[str, float]) -> Array:
-        """The features of ``x`` as an array (1, m), checked."""
-        return self.reader.values(x)
-
-    def close(self) -> None:
-        """Close the path: it learns no more rows, and its user must ask for another."""
-        self._closed = True
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
         """Learn the row; False, and nothing happens, where it must be learned in another way."""

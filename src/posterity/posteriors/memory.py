@@ -94,9 +94,9 @@ class Memory:
 
     def wait(self, data: Learned, elapsed: float) -> None:
         """Let time pass without rows: what is forgotten before a row that tells nothing."""
-        factor = data.factor
-        row = np.zeros((1, factor.n_coefficients)), np.zeros((1, factor.n_targets)), np.zeros(1)
-        self.learn(data, Rows(*row, np.array([elapsed])))
+        n_features = data.factor.n_coefficients - int(data.intercept)
+        row = np.zeros((1, n_features)), np.zeros((1, data.factor.n_targets)), np.zeros(1)
+        self.learn(data, Rows(*row, np.array([elapsed]), intercept=data.intercept))
 
     def find_steady_time(self, elapsed: float) -> float:
         """Time for which a memory waits that was not given, but is one of several on trial."""

@@ -147,20 +147,13 @@ class Regimes(Runs):
         n, moments = len(X), self.targets.before_rows(y[:, 0], weights)
         hazards = self._hazards(elapsed, weights, moments)
         starts = np.flatnonzero(hazards).tolist()
-        learned: list[Any] = []
-        predictions: list[Any] = []
-        gains: list[Array] = []
-        before = [
-            *zip(self.members, self.learned, strict=True),
-            *((self.fresh, 0.0) for _ in starts),
-        ]
-        for (member, count), begin in zip(before, [0] * self.size + starts, strict=True):
-            # A run learns nothing before its first row, where rows have weight zero.
-            counted = np.where(np.arange(n) < begin, 0.0, weights)
-            run = _learn_run(member, count, (X, y, counted, *rows[3:]))
-            for kept, one in zip((learned, predictions, gains), run, strict=True):
-                kept.append(one)
-        seen, gain = RunPredictions.of(predictions, moments[:-1]), np.stack(gains)
+        before = [*zip(self.members, self.learned, strict=True), *[(self.fresh, 0.0)] * len(starts)]
+        # A run learns nothing before its first row, where rows have weight zero.
+        counted = (np.where(np.arange(n) < i, 0.0, weights) for i in [0] * self.size + starts)
+        runs = zip(before, counted, strict=True)
+        each = [_learn_run(*run, (X, y, counts, *rows[3:])) for run, counts in runs]
+        learned, predictions, gains = zip(*each, strict=True)
+        seen, gain = RunPredictions.of(list(predictions), moments[:-1]), np.stack(gains)
         densities = weights * seen.densities(y[:, 0])
         shares = np.zeros((n, len(learned)))
         for i in range(n):

@@ -13,6 +13,7 @@ from posterity.factor import Factor
 from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath
 from posterity.posteriors.ensemble import HAS_VARIANCE, Ranks, clip_log_densities
+from posterity.posteriors.hypotheses import ReadRows
 from posterity.posteriors.memory import Several
 from posterity.posteriors.switching import Switching
 
@@ -77,12 +78,12 @@ class Strategies(Switching):
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The members, and their weights (k,) for the next row."""
         ranks = self._rank_after(np.array([self.n_observations]))
-        if self.members[0].never_varied().any():  # of which flat priors know nothing at all
+        if self.common.common.never_varied().any():  # of which flat priors know nothing at all
             ranks[1:] = 0
         return self.members, self._weigh(np.zeros(ranks.shape), ranks, self.scores.copy())[0][0]
 
 
-class StrategiesPath:
+class StrategiesPath(ReadRows):
     """Learns and predicts single rows in ``averaged``, in place, as a call for each row would.
 
     The log density of a row is what it adds to a member's evidence. ``reader`` reads rows.
@@ -91,20 +92,6 @@ class StrategiesPath:
     def __init__(self, reader: RowPath, averaged: Strategies) -> None:
         self.reader, self.averaged = reader, averaged
         self._paths: list[Any] = [one.row_path(reader.names) for one in averaged.members]
-        self._closed = False
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features, if they have any."""
-        return self.reader.names
-
-    def values(self, x: ArrayLike | Mapping[str, float]) -> Array:
-        """The features of ``x`` as an array (1, m), checked."""
-        return self.reader.values(x)
-
-    def close(self) -> None:
-        """Close the path: it learns no more rows, and its user must ask for another."""
-        self._closed = True
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
         """Learn the row; False, and nothing happens, where it must be learned in another way."""
