@@ -68,8 +68,8 @@ class Bandit(BaseEstimator):
     arms : sequence of names
         At least one; text, numbers, anything hashable.
     sharing : "learned", "none" or "all"
-        What arms have in common. "learned": a prior and a noise, learned over all arms; a new arm
-        starts from them. It needs rewards with normal noise: ``model`` is None, for the noise, the
+        What arms have in common. "learned": a prior and a noise, learned over all arms (where the
+        evidence tells noises apart, each arm has its own); a new arm starts from them. It needs rewards with normal noise: ``model`` is None, for the noise, the
         scales of the features and the mean of the intercepts; or with many more arms than features
         ``GroupedRegression()``, for means and covariances of all coefficients. "none": nothing.
         "all": all coefficients, of one model over the context, ``arm_features`` and their
@@ -168,8 +168,8 @@ class Bandit(BaseEstimator):
     def decide(self, X: Any, *, allowed: Any = None, k: int | None = None) -> Any:
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
-        Arms of which nothing is known yet come first, all alike: all before the first reward, and
-        after it if arms share nothing, those without rewards.
+        Arms of which nothing is known yet come first, all alike; with normal rewards an arm comes
+        first until it has two.
 
         Parameters
         ----------

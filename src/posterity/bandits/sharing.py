@@ -127,7 +127,7 @@ class SeparateArms(Arms):
 
 @dataclass
 class GroupedArms(Arms):
-    """A model for each arm, under a prior and a noise that are learned over all arms.
+    """A model for each arm, under a prior and noises that are learned over all arms.
 
     Only caches are ``arms_path``, the arms' posteriors as they are now, and their ``slots`` in the
     model.

@@ -106,12 +106,12 @@ def _start(u: FloatArray, terms: MixtureComponents) -> FloatArray:
 
 
 def _score(x: FloatArray, u_p: FloatArray, terms: MixtureComponents, *, rough: bool) -> _Score:
-    density, slope = np.zeros(()), np.zeros(())
-    for term in terms:
+    def rise(term: MixtureComponent) -> FloatArray:
         family, z, shape = term.family(), term.standardize(x), term.shape_parameters()
-        height = term.weight * family.pdf(z, *shape) / term.scale
-        density = density + height
-        slope = slope + height * family.log_slope(z, *shape) / term.scale
+        height = family.pdf(z, *shape) / term.scale
+        return np.stack([height, height * family.log_slope(z, *shape) / term.scale])
+
+    density, slope = total(terms, rise)
     lower = lower_tail(x, terms, rough=rough)
     u = np.asarray(ndtri(lower))
     steepness = density * (_ROOT_2_PI * np.exp(0.5 * u * u))

@@ -57,9 +57,9 @@ class Adaptive:
     Notes
     -----
     A model without an intercept has no level that moves. ``Changepoint`` is a member where it is
-    fast: with Gaussian targets, and a prior given in numbers or "auto". Two labels and counts are
-    averaged over all others. With heavy tails, quantiles, more than two classes and
-    ``noise="linear"`` there are discounts alone.
+    fast: with Gaussian targets, and a prior given in numbers or "auto". Labels of two classes and
+    counts have discounts and walks, which take twelve times as long as discounts alone. With heavy
+    tails, quantiles, more than two classes and ``noise="linear"`` there are discounts alone.
 
     Examples
     --------
@@ -187,8 +187,8 @@ class Changepoint:
     relative to the noise when that is learned) makes all fit badly, and hides small changes. With
     Gaussian targets a row may be an outlier instead: with probability 1% its noise has ten times
     the standard deviation. A regime of 15 rows or more does not learn a row that is more probable
-    so; predictions do not expect outliers. Where there is a posterior for each row, an outlier
-    still looks like a change, and the rows after it like another. Slow drift is reported as a
+    so; predictions do not expect outliers. For labels and counts an outlier still looks like a
+    change, and the rows after it like another. Slow drift is reported as a
     change, too, and is followed better by :class:`Adaptive`. A call that predicts keeps about 2 kB
     a row while it runs: pass long streams in chunks.
 

@@ -42,7 +42,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
     missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is
-        relative to 1 / noise_scale_^2 where the scale is learned (Laplace: 4 / noise_scale_^2).
+        relative to 1 / s^2 where the scale is learned, s that of noise with 4 degrees of freedom
+        and the same core (Laplace: to 4 / noise_scale_^2).
         "auto" learns one scale for all coefficients, and uses its best value.
     noise_scale : float, optional
         Scale of the noise, in units of the target; None: learned.

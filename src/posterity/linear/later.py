@@ -27,6 +27,8 @@ def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any
     if np.ndim(times) == 0:
         return read(model.at(times), X)
     n = _num_samples(X)
+    if n == 0:
+        return read(model, X)
     read_times(times, n, None, model._now)
     moments, starts = np.unique(np.asarray(times, dtype=np.float64), return_index=True)
     rows = np.split(np.arange(n), starts[1:])

@@ -53,12 +53,14 @@ class LinearReader(LinearModel):
         >>> later = model.at(12.0)
         >>> bool(later.predict_distribution_one([1.0]).std() > 1.2)
         True
-        >>> later.n_effective_ < model.n_effective_, model.n_effective_.__round__(2)
+        >>> later.n_effective_ < model.n_effective_, round(model.n_effective_, 2)
         (True, 2.71)
         """
         known = self._posterior
         if self._now is None:
             raise ValueError(NO_TIMES)
+        if time < self._now:
+            raise ValueError(f"time is {time}: that is before the last row, at {self._now}")
         (elapsed,), now = read_times([time], 1, None, self._now)
         twin = type(self).__new__(type(self))
         twin.__dict__ = {name: one for name, one in self.__dict__.items() if name not in SHARED}
