@@ -256,6 +256,20 @@ class TestLaws:
         ours = MIXTURES["few degrees"][0]
         assert quad(lambda t: float(ours.pdf(t)), -np.inf, np.inf)[0] == pytest.approx(1, rel=1e-8)
 
+    @pytest.mark.parametrize("name", ["across the thresholds", "eight normals"])
+    def test_few_rows_are_as_they_are_among_many(self, name):
+        eight = Mixture(normals(8, apart=30.0), some_weights(8, seed=5))
+        few = {"eight normals": eight}.get(name, MIXTURES["across the thresholds"])[:7]
+        many = few[np.tile(np.arange(7), 20)]
+        for method, values in (("logpdf", Y[:7]), ("cdf", Y[:7]), ("crps", Y[:7])):
+            alone = getattr(few, method)(values)
+            np.testing.assert_allclose(alone, getattr(many, method)(np.tile(values, 20))[:7], 1e-13)
+        for level in (1e-6, 0.025, 0.5, 0.9):
+            np.testing.assert_allclose(few.ppf(level), many.ppf(level)[:7], 1e-12)
+            assert few[3].ppf(level) == pytest.approx(few.ppf(level)[3], rel=1e-12)
+        levels = np.array([[0.1], [0.9]])
+        np.testing.assert_allclose(few.ppf(levels), many.ppf(levels)[:, :7], 1e-12)
+
     def test_every_row_is_by_itself(self):
         # Blocks take other paths than rows: no row may depend on its neighbours.
         n = 20_000

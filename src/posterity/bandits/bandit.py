@@ -69,9 +69,10 @@ class Bandit(BaseEstimator):
         At least one; text, numbers, anything hashable.
     sharing : "learned", "none" or "all"
         What arms have in common. "learned": a prior and a noise, learned over all arms (where the
-        evidence tells noises apart, each arm has its own); a new arm starts from them. It needs rewards with normal noise: ``model`` is None, for the noise, the
-        scales of the features and the mean of the intercepts; or with many more arms than features
-        ``GroupedRegression()``, for means and covariances of all coefficients. "none": nothing.
+        evidence tells noises apart, each arm has its own); a new arm starts from them. It needs
+        rewards with normal noise: ``model`` is None, for the noise, the scales of the features and
+        the mean of the intercepts; or with many more arms than features ``GroupedRegression()``,
+        for means and covariances of all coefficients. "none": nothing.
         "all": all coefficients, of one model over the context, ``arm_features`` and their
         products. Default: "learned" where ``model`` allows it, else "none".
     arm_features : (K, a) array, optional

@@ -27,6 +27,7 @@ from posterity.distributions._mixture_terms import (
     lower_tail,
     shape_of,
     total,
+    total_at,
 )
 from posterity.distributions._rows import FloatArray
 
@@ -91,7 +92,7 @@ def _solve_continuous(p: FloatArray, terms: MixtureComponents) -> FloatArray:
 
 def _start(u: FloatArray, terms: MixtureComponents) -> FloatArray:
     """The normal quantile that mean and variance give, each t as wide as at its own quantile."""
-    centre = total(terms, lambda term: term.loc)
+    centre = total_at(u, terms, lambda term: term.loc)
 
     def square(term: MixtureComponent) -> FloatArray:
         offset = term.loc - centre
@@ -102,7 +103,7 @@ def _start(u: FloatArray, terms: MixtureComponents) -> FloatArray:
         stretch = np.expm1(np.minimum(u2 / a, 600.0)) * (a / u2)
         return term.scale * term.scale * stretch + offset * offset
 
-    return np.asarray(centre + u * np.sqrt(total(terms, square)))
+    return np.asarray(centre + u * np.sqrt(total_at(u, terms, square)))
 
 
 def _score(x: FloatArray, u_p: FloatArray, terms: MixtureComponents, *, rough: bool) -> _Score:
@@ -111,7 +112,7 @@ def _score(x: FloatArray, u_p: FloatArray, terms: MixtureComponents, *, rough: b
         height = family.pdf(z, *shape) / term.scale
         return np.stack([height, height * family.log_slope(z, *shape) / term.scale])
 
-    density, slope = total(terms, rise)
+    density, slope = total_at(x, terms, rise)
     lower = lower_tail(x, terms, rough=rough)
     u = np.asarray(ndtri(lower))
     steepness = density * (_ROOT_2_PI * np.exp(0.5 * u * u))

@@ -203,9 +203,12 @@ def least_df(terms: MixtureComponents) -> Any:
 # ---- sums over ordinary components --------------------------------------------------------------
 
 
-def stack_few(terms: MixtureComponents) -> MixtureComponent | None:
-    """All components of a few rows as one, (K, b); None where a loop over them is as fast."""
-    if len(terms) < FEWEST_TOGETHER or terms[0].loc.size > MOST_ROWS_TOGETHER:
+def stack_few(terms: MixtureComponents, y: FloatArray) -> MixtureComponent | None:
+    """All components of a few rows as one, (K, b); None where a loop over them is as fast.
+
+    Or where ``y``, at which they are asked, is not one number for each row.
+    """
+    if len(terms) < FEWEST_TOGETHER or y.ndim > 1 or terms[0].loc.size > MOST_ROWS_TOGETHER:
         return None
     columns: list[Any] = []
     for parameters in zip(*terms, strict=True):
@@ -218,11 +221,18 @@ def stack_few(terms: MixtureComponents) -> MixtureComponent | None:
     return MixtureComponent(*columns)
 
 
+def total_at(
+    y: FloatArray, terms: MixtureComponents, value: Callable[[MixtureComponent], Any]
+) -> Any:
+    """Sum of weight times value at ``y``, which is (b,) or (m, b); over a few rows at once."""
+    together = stack_few(terms, y)
+    if together is None:
+        return total(terms, value)
+    return (together.weight * value(together)).sum(axis=-2)
+
+
 def total(terms: MixtureComponents, value: Callable[[MixtureComponent], Any]) -> Any:
-    """Sum of weight times value, which is (b,) or (m, b)."""
-    together = stack_few(terms)
-    if together is not None:
-        return (together.weight * value(together)).sum(axis=-2)
+    """Sum of weight times value."""
     result = terms[0].weight * value(terms[0])
     for term in terms[1:]:
         result += term.weight * value(term)
@@ -235,7 +245,7 @@ def density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     def one(term: MixtureComponent) -> FloatArray:
         return term.family().pdf(term.standardize(y), *term.shape_parameters()) / term.scale
 
-    return np.asarray(total(terms, one))
+    return np.asarray(total_at(y, terms, one))
 
 
 def lower_tail(y: FloatArray, terms: MixtureComponents, *, rough: bool = False) -> FloatArray:
@@ -246,7 +256,7 @@ def lower_tail(y: FloatArray, terms: MixtureComponents, *, rough: bool = False) 
         cdf = family.approximate_cdf if rough else family.cdf
         return cdf(term.standardize(y), *term.shape_parameters())
 
-    return np.asarray(total(terms, one))
+    return np.asarray(total_at(y, terms, one))
 
 
 def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
@@ -256,7 +266,7 @@ def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
         mean = term.family().absolute_error(term.standardize(y), *term.shape_parameters())
         return term.scale * mean
 
-    return np.asarray(total(terms, one))
+    return np.asarray(total_at(y, terms, one))
 
 
 # ---- sums over components of any kind -----------------------------------------------------------
@@ -264,7 +274,7 @@ def absolute_error(y: FloatArray, terms: MixtureComponents) -> FloatArray:
 
 def log_density(y: FloatArray, terms: MixtureComponents) -> FloatArray:
     """Logarithm of the density, without underflow."""
-    together = stack_few(terms)
+    together = stack_few(terms, y)
     if together is not None:
         logs = np.log(together.weight) + together.distribution().logpdf(y)
         return np.asarray(logsumexp(logs, axis=-2))
