@@ -138,6 +138,35 @@ def test_other_models_at_a_later_time() -> None:
     ).all()
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"prior_precision": 1.0}, {"fit_intercept": False, "prior_precision": 0.0}]
+)
+def test_regimes_that_begin_with_nothing_refuse_later_times(settings: dict[str, Any]) -> None:
+    labels, counts = (Y > 0.0).astype(int), rng.poisson(np.exp(0.5 * X[:, 0]))
+    for kind, y in (
+        (BayesianLogisticRegression, labels),
+        (BayesianPoissonRegression, counts),
+        (BayesianRobustRegression, Y),
+    ):
+        model = kind(forgetting=Changepoint(max_runs=3), **settings)
+        model.fit(X[:20], y[:20], times=TIMES[:20])
+        with pytest.raises(ValueError, match="times= is refused under Changepoint where a new"):
+            model.at(30.0)
+        assert np.isfinite(model.predict_distribution(NEW).logpdf(y[:4])).all()
+
+
+def test_regimes_of_proper_priors_widen_with_time() -> None:
+    y = (Y > 0.0).astype(int)
+    model = BayesianLogisticRegression(
+        forgetting=Changepoint(max_runs=3), prior_precision=1.0, fit_intercept=False
+    ).fit(X[:20], y[:20], times=TIMES[:20])
+    widths = [np.ptp(model.at(t).predict_interval(NEW), axis=1) for t in (20.0, 60.0, 1e6)]
+    assert (widths[0] < widths[1]).all()
+    assert (widths[1] < widths[2]).all()
+    assert model.at(1e6).posterior_.std() == pytest.approx([1.0, 1.0])
+    assert model.at(60.0).at(1e6).predict_proba(NEW) == pytest.approx(np.full((4, 2), 0.5))
+
+
 def test_what_can_not_be_told_is_refused() -> None:
     model = fitted(Stabilized(0.98))
     for one in (model, model.at(150.0)):

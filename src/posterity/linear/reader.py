@@ -42,7 +42,8 @@ class LinearReader(LinearModel):
         ------
         ValueError
             If rows came without times, or ``time`` is before the last; and of several targets, more
-            than two classes, heavy tails, quantiles, and windows over labels and counts.
+            than two classes, heavy tails, quantiles, and windows over labels and counts; under
+            ``Changepoint`` of labels, counts and priors learned for each regime that are improper.
 
         Examples
         --------
