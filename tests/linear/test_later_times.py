@@ -102,6 +102,13 @@ def test_only_the_time_since_the_last_row_counts(forgetting: Forgetting, tmp_pat
         assert other.coef_ == pytest.approx(model.coef_, rel=1e-9)
 
 
+def test_under_changepoint_a_read_without_a_time_is_one_unit_later() -> None:
+    model = fitted(Changepoint())
+    width = np.ptp(model.predict_interval(NEW), axis=1)
+    assert width == pytest.approx(np.ptp(model.predict_interval(NEW, times=120.0), axis=1))
+    assert (width > np.ptp(model.predict_interval(NEW, times=119.0), axis=1)).all()
+
+
 def test_models_are_merged_at_one_time() -> None:
     first, second = fitted(Stabilized(0.98)), fitted(Stabilized(0.98))
     both = first.at(150.0).merge(second.at(150.0))

@@ -31,7 +31,9 @@ class LinearReader(LinearModel):
 
         A model with ``forgetting`` forgets before it learns a row, so it predicts for the time of
         the last one; at a later time its intervals are wider. Rows must have come with ``times``.
-        This model stays as it is.
+        Under ``Changepoint``, and for that member of ``Adaptive``, a read without a time is for one
+        unit after the last row. This model stays as it is. The one returned can learn, too: what it
+        forgets then is counted from the last row, as if no time had been asked for.
 
         Parameters
         ----------
