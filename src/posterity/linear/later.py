@@ -32,7 +32,7 @@ def wait_until(model: Model, time: float) -> Model:
     if time < last:
         raise ValueError(f"time is {time}: that is before the last row, at {last}")
     (elapsed,), now = read_times([time], 1, None, last)
-    twin = type(model).__new__(type(model))
+    twin: Any = object.__new__(type(model))
     twin.__dict__ = {name: one for name, one in model.__dict__.items() if name not in SHARED}
     twin._posterior_or_none, twin._now = before.copy(), now
     twin._before_waiting = before, last
