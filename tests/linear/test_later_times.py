@@ -86,7 +86,8 @@ def test_only_the_time_since_the_last_row_counts(forgetting: Forgetting, tmp_pat
     for times in ([119.0, 119.0], [130.0, 150.0], [150.0, 150.0], [150.0, 130.0]):
         then = model.at(times[0]).at(times[1])
         assert np.array_equal(then.predict_interval(NEW), model.at(times[1]).predict_interval(NEW))
-    waited = model.at(150.0)
+    waited, times = model.at(150.0), [120.0, 130.0, 150.0, 160.0]
+    assert np.array_equal(waited.predict(NEW, times=times), model.predict(NEW, times=times))
     width = waited.predict_interval(NEW)
     save(waited, tmp_path / "waited.safetensors")
     others = waited, load(tmp_path / "waited.safetensors"), waited.at(160.0)

@@ -59,7 +59,8 @@ def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any
     n = _num_samples(X)
     if n == 0:
         return read(model, X)
-    read_times(times, n, None, model._now)
+    _, last = model._before_waiting or (None, model._now)
+    read_times(times, n, None, last)
     moments, starts = np.unique(np.asarray(times, dtype=np.float64), return_index=True)
     rows = np.split(np.arange(n), starts[1:])
     parts = [
