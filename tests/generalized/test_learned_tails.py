@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from posterity.forgetting import Exponential
+from posterity.forgetting import Adaptive, Changepoint, Exponential
 from posterity.generalized import BayesianRobustRegression
 from posterity.generalized._core import compute_t_core
 from posterity.generalized._learned_tails import CANDIDATES, LearnedTails
@@ -70,6 +70,30 @@ def test_rows_batches_and_parts_agree() -> None:
     ends = [m.predict_interval(X[:5], outliers=True) for m in (one, many, first, other)]
     np.testing.assert_allclose(ends[0], ends[1], rtol=1e-8)
     np.testing.assert_allclose(ends[2], ends[3], rtol=1e-2)
+
+
+def test_averages_do_not_learn_tails() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, 2.0] + rng.standard_t(3, size=60)
+    fitted, batches, single, given = (
+        BayesianRobustRegression(forgetting=Adaptive((1.0, 0.99, 0.9)), df=df)
+        for df in (None, None, None, 4.0)
+    )
+    fitted.fit(X, y)
+    given.fit(X, y)
+    for first in range(0, 60, 20):
+        batches.partial_fit(X[first : first + 20], y[first : first + 20])
+    for x, target in zip(X, y, strict=True):
+        single.learn_one(x, target)
+    assert [one.df_ for one in (fitted, batches, single)] == pytest.approx([4.0] * 3)
+    assert np.array_equal(fitted.coef_, given.coef_)
+    ends = [one.predict_interval(X[:4], of="mean") for one in (fitted, batches, single)]
+    sd = np.ptp(ends[0], axis=1).min() / 3.92
+    for other in ends[1:]:
+        assert np.abs(other - ends[0]).max() < 0.2 * sd
+    changing = BayesianRobustRegression(forgetting=Changepoint(max_runs=2)).fit(X[:5], y[:5])
+    assert changing.df_ == pytest.approx(4.0)
 
 
 def test_the_tails_of_today() -> None:

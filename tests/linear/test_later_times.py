@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from posterity import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
     BayesianRobustRegression,
+    load,
+    save,
 )
 from posterity.forgetting import (
     Adaptive,
@@ -74,6 +77,48 @@ def test_at_the_time_of_the_last_row_nothing_is_different() -> None:
     assert np.array_equal(model.predict_interval(NEW), model.predict_interval(NEW, times=119.0))
 
 
+@pytest.mark.parametrize(
+    "forgetting",
+    [Changepoint(), Adaptive(), Adaptive((1.0, 0.9)), Stabilized(0.98), Window(duration=40.0)],
+)
+def test_only_the_time_since_the_last_row_counts(forgetting: Forgetting, tmp_path: Path) -> None:
+    model = fitted(forgetting, **GIVEN)
+    for times in ([119.0, 119.0], [130.0, 150.0], [150.0, 150.0], [150.0, 130.0]):
+        then = model.at(times[0]).at(times[1])
+        assert np.array_equal(then.predict_interval(NEW), model.at(times[1]).predict_interval(NEW))
+    waited, times = model.at(150.0), [120.0, 130.0, 150.0, 160.0]
+    assert np.array_equal(waited.predict(NEW, times=times), model.predict(NEW, times=times))
+    width = waited.predict_interval(NEW)
+    save(waited, tmp_path / "waited.safetensors")
+    others = waited, load(tmp_path / "waited.safetensors"), waited.at(160.0)
+    predictive = model.predict_then_learn(NEW[:1], [1.0], times=[170.0])
+    for other in others:
+        if other is not others[2]:
+            assert np.array_equal(other.predict_interval(NEW), width)
+        told = other.predict_then_learn(NEW[:1], [1.0], times=[170.0])
+        assert told.std() == pytest.approx(predictive.std(), rel=1e-12)
+    one_by_one = fitted(forgetting, **GIVEN).at(150.0).learn_one(NEW[0], 1.0, time=170.0)
+    for other in (*others, one_by_one):
+        assert other.predict_interval(NEW) == pytest.approx(model.predict_interval(NEW), rel=1e-9)
+        assert other.coef_ == pytest.approx(model.coef_, rel=1e-9)
+
+
+def test_under_changepoint_a_read_without_a_time_is_one_unit_later() -> None:
+    model = fitted(Changepoint())
+    width = np.ptp(model.predict_interval(NEW), axis=1)
+    assert width == pytest.approx(np.ptp(model.predict_interval(NEW, times=120.0), axis=1))
+    assert (width > np.ptp(model.predict_interval(NEW, times=119.0), axis=1)).all()
+
+
+def test_models_are_merged_at_one_time() -> None:
+    first, second = fitted(Stabilized(0.98)), fitted(Stabilized(0.98))
+    both = first.at(150.0).merge(second.at(150.0))
+    assert both.n_effective_ == pytest.approx(2.0 * first.at(150.0).n_effective_)
+    assert both.n_effective_ == both.at(150.0).n_effective_
+    both.learn_one(NEW[0], 1.0, time=151.0)
+    assert both.n_effective_ == pytest.approx(2.0 * first.at(151.0).n_effective_ + 1.0)
+
+
 def test_each_row_at_its_time() -> None:
     model, frame = fitted(RandomWalk(0.01), **GIVEN), pd.DataFrame(NEW)
     times = [120.0, 120.0, 150.0, 200.0]
@@ -101,12 +146,42 @@ def test_other_models_at_a_later_time() -> None:
     ).all()
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"prior_precision": 1.0}, {"fit_intercept": False, "prior_precision": 0.0}]
+)
+def test_regimes_that_begin_with_nothing_refuse_later_times(settings: dict[str, Any]) -> None:
+    labels, counts = (Y > 0.0).astype(int), rng.poisson(np.exp(0.5 * X[:, 0]))
+    for kind, y in (
+        (BayesianLogisticRegression, labels),
+        (BayesianPoissonRegression, counts),
+        (BayesianRobustRegression, Y),
+    ):
+        model = kind(forgetting=Changepoint(max_runs=3), **settings)
+        model.fit(X[:20], y[:20], times=TIMES[:20])
+        with pytest.raises(ValueError, match="times= is refused under Changepoint where a new"):
+            model.at(30.0)
+        assert np.isfinite(model.predict_distribution(NEW).logpdf(y[:4])).all()
+
+
+def test_regimes_of_proper_priors_widen_with_time() -> None:
+    y = (Y > 0.0).astype(int)
+    model = BayesianLogisticRegression(
+        forgetting=Changepoint(max_runs=3), prior_precision=1.0, fit_intercept=False
+    ).fit(X[:20], y[:20], times=TIMES[:20])
+    widths = [np.ptp(model.at(t).predict_interval(NEW), axis=1) for t in (20.0, 60.0, 1e6)]
+    assert (widths[0] < widths[1]).all()
+    assert (widths[1] < widths[2]).all()
+    assert model.at(1e6).posterior_.std() == pytest.approx([1.0, 1.0])
+    assert model.at(60.0).at(1e6).predict_proba(NEW) == pytest.approx(np.full((4, 2), 0.5))
+
+
 def test_what_can_not_be_told_is_refused() -> None:
     model = fitted(Stabilized(0.98))
-    with pytest.raises(
-        ValueError, match=r"times is 100\.0 in row 0: times must be finite and must"
-    ):
-        model.predict(NEW, times=100.0)
+    for one in (model, model.at(150.0)):
+        with pytest.raises(
+            ValueError, match=r"time is 100\.0: that is before the last row, at 119"
+        ):
+            one.predict(NEW, times=100.0)
     with pytest.raises(ValueError, match="must not decrease"):
         model.predict(NEW, times=[130.0, 125.0, 140.0, 150.0])
     with pytest.raises(ValueError, match=r"times has shape \(2,\): expected \(4,\)"):

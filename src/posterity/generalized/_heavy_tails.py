@@ -139,6 +139,10 @@ class HeavyTailedPosterior(LinearPosterior):
         fresh = self.fresh.with_memory(memory)
         return self.wrap(fresh, self.state.tally.copy())
 
+    def copy_for_average(self) -> Self:
+        """A copy to be one of many that are averaged, which all have the same tails."""
+        return self.wrap(self.fresh, self.state.tally.for_average())
+
     # ---- learning ------------------------------------------------------------------------------
 
     def fit(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:

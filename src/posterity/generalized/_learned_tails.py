@@ -57,6 +57,10 @@ class TailSums(NoiseSums):
         posterior = [log - place for place, log in enumerate(logs)]
         return LearnedTails(CANDIDATES[posterior.index(max(posterior))])
 
+    def for_average(self) -> NoiseSums:
+        """Under the first candidate: averages would depend on when each learned which tails."""
+        return NoiseSums(StudentTNoise(CANDIDATES[0]), self.known_scale, self.n_flat)
+
     def weigh_tails(self, square: float, g: float) -> None:
         """Add the log densities of one row, so many squared core sds away."""
         square = min(square, FURTHEST)

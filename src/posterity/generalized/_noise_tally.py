@@ -167,6 +167,10 @@ class NoiseSums:
         twin.leave_open(0.0)
         return twin
 
+    def for_average(self) -> NoiseSums:
+        """The same before any row, for one of many posteriors that are averaged."""
+        return replace(self)
+
     def merge(self, other: NoiseSums) -> None:
         """Add another's sums."""
         for name in self.sums:

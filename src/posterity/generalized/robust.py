@@ -38,7 +38,8 @@ class BayesianRobustRegression(HeavyTailedRegression):
         Distribution of the noise. "laplace" with a flat prior is least absolute deviations.
     df : float, optional
         Degrees of freedom of the Student-t: small expects many outliers, large few. None: learned,
-        as the likeliest of 4, 2, 1 and 0.7; where ``noise_scale`` is given 4.
+        as the likeliest of 4, 2, 1 and 0.7; where ``noise_scale`` is given, and under ``Adaptive``
+        and ``Changepoint``, 4.
     prior_mean, prior_precision, prior, fit_intercept, basis, forgetting, categorical_features,
     missing
         As in :class:`posterity.BayesianLinearRegression`; a prior precision given as a number is

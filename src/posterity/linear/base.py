@@ -48,6 +48,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     _learned_names: ClassVar[tuple[str, ...]] = (
         "_posterior_or_none",
         "_now",
+        "_before_waiting",
         "basis_",
         "categories_",
         "n_targets_",
@@ -66,6 +67,8 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     _fast_predict_one: Callable[..., float]
     # The time of the last row, where rows come with times.
     _now: float | None = None
+    # What was known at the last row, and its time, where time has passed since.
+    _before_waiting: tuple[LinearPosterior, float] | None = None
 
     @property
     def coef_(self) -> Array:

@@ -28,6 +28,7 @@ from posterity.linear.inputs import (
     read_weights,
     refuse_no_weight,
 )
+from posterity.linear.later import stop_waiting
 from posterity.linear.named import NamedRows
 from posterity.linear.reader import LinearReader
 from posterity.linear.rounding import warn_of_columns_lost
@@ -245,8 +246,7 @@ class LinearEstimator(LinearReader):
         check_same_targets(self, other)
         self._check_mergeable(other)
         if self._categories != other._categories:
-            both = join_categories(self, other)
-            self._add_levels(both)
+            self._add_levels(both := join_categories(self, other))
             theirs = other._with_levels(both)._posterior
         if not self._posterior.has_same_prior(theirs):
             raise ValueError(
@@ -254,6 +254,7 @@ class LinearEstimator(LinearReader):
                 "the same settings can be merged"
             )
         self._posterior.merge(theirs)
+        self.__dict__.pop("_before_waiting", None)
         return self
 
     def unlearn(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -311,6 +312,7 @@ class LinearEstimator(LinearReader):
         if first:
             self._forget_all()
         else:
+            stop_waiting(self)
             self._meet_levels(rows[0])
         X, y, weights = self._read_rows(way, rows, added, reset=first)
         elapsed, now = read_times(times, len(X), weights, self._now)
@@ -334,14 +336,14 @@ class LinearEstimator(LinearReader):
         self, rows: tuple[Any, Any, ArrayLike | None], added: ArrayLike | None = None
     ) -> Self:
         """Unlearn rows (X, y, sample_weight)."""
-        self._posterior  # noqa: B018 - not fitted comes first
+        posterior: Any = self._posterior  # not fitted comes first
         X, y, weights = read_rows(self, *rows, reset=False)
-        posterior: Any = self._posterior
         offsets = self._eta_offsets(added, len(X))
         with name_bad_rows(self, X, y, weights):
             columns = self._columns(X)
             check_rows(columns, fill_missing_targets(self, y), weights)
             posterior.remove(columns, y, weights, *(() if offsets is None else (offsets,)))
+        self.__dict__.pop("_before_waiting", None)
         return self
 
     def _meet_levels(self, X: TableLike) -> None:
@@ -355,6 +357,7 @@ class LinearEstimator(LinearReader):
 
     def _meet_row(self, x: Any, y: Any) -> None:
         """Begin with a row, if it is the first, or let its levels join."""
+        stop_waiting(self)
         if self._posterior_or_none is None:
             self._begin_with_row(x, y)
         elif self._categories is not None:

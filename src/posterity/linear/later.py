@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,11 +12,41 @@ from sklearn.utils.validation import _num_samples
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.linear.inputs import read_times
+from posterity.linear.state import SHARED
+
+Model = TypeVar("Model", bound=Any)
 
 NO_TIMES = (
     "a later time is asked for, but the rows learned came without times: give times= where the "
     "model learns, too"
 )
+
+
+def wait_until(model: Model, time: float) -> Model:
+    """A model that knows what ``model`` will know at ``time``; errors as in its ``at``."""
+    known = model._posterior
+    if model._now is None:
+        raise ValueError(NO_TIMES)
+    # How much is forgotten may depend on all the time since the last row.
+    before, last = model._before_waiting or (known.copy(), model._now)
+    if time < last:
+        raise ValueError(f"time is {time}: that is before the last row, at {last}")
+    (elapsed,), now = read_times([time], 1, None, last)
+    twin: Any = object.__new__(type(model))
+    twin.__dict__ = {name: one for name, one in model.__dict__.items() if name not in SHARED}
+    twin._posterior_or_none, twin._now = before.copy(), now
+    twin._before_waiting = before, last
+    twin._posterior.wait(float(elapsed))
+    return twin
+
+
+def stop_waiting(model: Any) -> None:
+    """Let ``model`` know what it did at the last row: how much is forgotten depends on the next."""
+    if model._before_waiting is not None:
+        before, model._now = model._before_waiting
+        model._posterior_or_none = before.copy()
+        for name in (*SHARED, "_before_waiting"):
+            model.__dict__.pop(name, None)
 
 
 def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any]) -> Any:
@@ -29,7 +59,8 @@ def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any
     n = _num_samples(X)
     if n == 0:
         return read(model, X)
-    read_times(times, n, None, model._now)
+    _, last = model._before_waiting or (None, model._now)
+    read_times(times, n, None, last)
     moments, starts = np.unique(np.asarray(times, dtype=np.float64), return_index=True)
     rows = np.split(np.arange(n), starts[1:])
     parts = [

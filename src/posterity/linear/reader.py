@@ -14,10 +14,9 @@ from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, compute_explained_share
-from posterity.linear.inputs import read_points, read_times
-from posterity.linear.later import NO_TIMES
+from posterity.linear.inputs import read_points
+from posterity.linear.later import wait_until
 from posterity.linear.named import wrap_read_rows
-from posterity.linear.state import SHARED
 from posterity.linear.targets import target_row
 from posterity.other_names import accept_other_names
 
@@ -32,7 +31,9 @@ class LinearReader(LinearModel):
 
         A model with ``forgetting`` forgets before it learns a row, so it predicts for the time of
         the last one; at a later time its intervals are wider. Rows must have come with ``times``.
-        This model stays as it is.
+        Under ``Changepoint``, and for that member of ``Adaptive``, a read without a time is for one
+        unit after the last row. This model stays as it is. The one returned can learn, too: what it
+        forgets then is counted from the last row, as if no time had been asked for.
 
         Parameters
         ----------
@@ -43,7 +44,8 @@ class LinearReader(LinearModel):
         ------
         ValueError
             If rows came without times, or ``time`` is before the last; and of several targets, more
-            than two classes, heavy tails, quantiles, and windows over labels and counts.
+            than two classes, heavy tails, quantiles, and windows over labels and counts; under
+            ``Changepoint`` of labels, counts and priors learned for each regime that are improper.
 
         Examples
         --------
@@ -56,17 +58,7 @@ class LinearReader(LinearModel):
         >>> later.n_effective_ < model.n_effective_, round(model.n_effective_, 2)
         (True, 2.71)
         """
-        known = self._posterior
-        if self._now is None:
-            raise ValueError(NO_TIMES)
-        if time < self._now:
-            raise ValueError(f"time is {time}: that is before the last row, at {self._now}")
-        (elapsed,), now = read_times([time], 1, None, self._now)
-        twin = type(self).__new__(type(self))
-        twin.__dict__ = {name: one for name, one in self.__dict__.items() if name not in SHARED}
-        twin._posterior_or_none, twin._now = known.copy(), now
-        twin._posterior.wait(float(elapsed))
-        return twin
+        return wait_until(self, time)
 
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> Any:
         """Mean at one row ``x`` (as in :meth:`learn_one`); before any data, the prior's.

@@ -54,7 +54,8 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
 
         ``times``, one or (n,) that do not decrease, is when the observations come, as in
-        :meth:`at`; by default at the time of the last row learned.
+        :meth:`at`; by default at the time of the last row learned. Under ``Changepoint``, and for
+        that member of ``Adaptive``, a read without a time is for one unit after the last row.
 
         Examples
         --------

@@ -41,6 +41,12 @@ ENOUGH_ROWS = 3.0
 VAGUE_VARIANCE_RATIO = 100.0
 LEAST_RATE = 1e-9
 
+NO_WAITING = (
+    "times= is refused under Changepoint where a new regime begins without any knowledge of some "
+    "coefficient or of the noise: use a proper prior (prior_precision and fit_intercept=False), or "
+    'linear regression with a prior given in numbers or "auto"; or leave times out'
+)
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -213,7 +219,18 @@ class Regimes(Runs):
             or not np.isfinite(_variance(predictive)).all()
         )
 
+    @property
+    def _begins_proper(self) -> bool:
+        """True if a run that has just begun has something to say of all coefficients and rows."""
+        return not self._lacks_prediction and _is_proper(self.fresh)
+
     # ---- reading -------------------------------------------------------------------------------
+
+    def wait(self, elapsed: float) -> None:
+        """Let so much time pass after the last row: reads must count the run to come, too."""
+        if not self._begins_proper:
+            raise ValueError(NO_WAITING)
+        super().wait(elapsed)
 
     def _next(self) -> tuple[tuple[Any, ...], Array]:
         """The runs and the one to come, and their weights at the next row."""
@@ -230,7 +247,7 @@ class Regimes(Runs):
         are coefficients, have something to say of the last and know how well they know their
         coefficients: those of others may be anything.
         """
-        if not self._lacks_prediction and _is_proper(self.fresh):
+        if self._begins_proper:
             return self._next()
         unknown = self._predict(self.members, self.last).unknown[:, 0]
         enough = ~unknown & (self.learned > self.fresh.n_coefficients)
