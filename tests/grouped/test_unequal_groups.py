@@ -124,6 +124,25 @@ def test_a_new_group_has_a_variance_and_may_be_loud() -> None:
     assert 3.0 < new.ppf(0.975)[0] - new.mean()[0] < 12.0
 
 
+def test_effects_of_a_new_group_vary_as_those_of_others() -> None:
+    model = GroupedRegression().fit(X, y, groups=groups)
+    low, high = model.predict_interval([[0.0]], groups=[99], of="mean")[0]
+    assert 1.5 < high - low < 3.5  # 1.96 given the sd of levels, .5, and the means
+    low, high = read(model, np.zeros((1, 1)), [99])[0]
+    assert 8.0 < high - low < 16.0  # 10.0 given all variances
+
+
+def test_first_rows_of_a_new_group_in_a_stream_and_one_by_one_agree() -> None:
+    model = GroupedRegression()
+    model.predict_then_learn(X, y, groups=groups)
+    one = loads(dumps(model))
+    through = model.predict_then_learn(X[:3], y[:3], groups=[99] * 3)
+    for row in range(3):
+        alone = one.predict_distribution(X[row : row + 1], groups=[99])
+        assert_allclose(through.ppf(0.975)[row], alone.ppf(0.975)[0], rtol=0.05)
+        one.learn_one(X[row], y[row], group=99)
+
+
 def test_known_noise_and_a_given_prior_of_it_are_common() -> None:
     for how in ({"noise_precision": 1.0}, {"noise_prior": (2.0, 2.0)}):
         model = GroupedRegression(**how).fit(X, y, groups=groups)

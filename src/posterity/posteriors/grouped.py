@@ -270,7 +270,7 @@ class GroupedPosterior:
         mean, leverage = self.compute_means_and_leverages(X, slots)
         if self.sites is not None:
             return self.sites.predictive(mean + offsets, leverage, of_mean=of_mean)
-        noise = self._read_noise(reading, slots)
+        noise = self._read_noise(reading, slots, leverage, of_mean=of_mean)
         leverage = leverage - float(of_mean)
         return self.noise.predictive(mean, leverage, *noise)
 
@@ -405,7 +405,7 @@ class GroupedPosterior:
         bank, prior, before = self.bank, self._get_stream_prior(), self._get_stream_noise()
         priors, self.newest_reading, begins = prior.priors, None, bank.size == 0
         own = None if prior.own_noise is None else self._get_own_noise(prior, rows.slots)[::-1]
-        groups = self._count_groups_by_row(rows, bank.size)
+        groups, known = self._count_groups_by_row(rows, bank.size), bank.size
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is not None:
             kept = self.sites.join(rows, begins=begins)
@@ -417,6 +417,12 @@ class GroupedPosterior:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
             _cumulate_by_group(rows.numbers, own, out[2:], noise)
+            which, firsts = np.unique(rows.numbers, return_index=True)
+            precision = self.noise.precision(
+                before[1] - self._count_flat_directions(known), before[0]
+            )
+            new = firsts[rows.slots[which] >= known]
+            _predict_new_groups(prior, precision, new, out[1], noise[::-1])
             return
         if not self._uses_all_groups:
             out[2:] = 0.0  # until the next update the noise is that of some groups
@@ -547,13 +553,24 @@ class GroupedPosterior:
                 leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
 
-    def _read_noise(self, reading: PriorAndNoise, slots: Slots) -> tuple[Any, Any]:
-        """Count and residual of the noise: of all groups, or of each row's at ``slots``."""
+    def _read_noise(
+        self, reading: PriorAndNoise, slots: Slots, leverage: Array, *, of_mean: bool
+    ) -> tuple[Any, Any]:
+        """Count and residual of the noise: of all groups, or of each row's at ``slots``.
+
+        The leverages of new groups become relative to these.
+        """
         prior = reading.prior
         if prior.own_noise is None:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
-        return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
+        noise, new = self._get_own_noise(prior, which)[:, places.reshape(-1)], slots < 0
+        if of_mean and prior.ratio is not None:
+            noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
+        else:
+            common = self.noise.precision(reading.residual_df, reading.residual)
+            _predict_new_groups(prior, common, np.flatnonzero(new), leverage, noise)
+        return noise[0], noise[1]
 
     def _read_scales(
         self, reading: PriorAndNoise, slots: Slots, roots: Array
@@ -587,14 +604,6 @@ class GroupedPosterior:
         known = (slots >= 0) & (slots < bank.size)
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
-        # Before any row the same 95% interval, but with a variance.
-        few = ~known & (noise[0] > 0.0) & (noise[0] < FEWEST_DEGREES)
-        for place in np.flatnonzero(few):
-            wider = _quantile(0.975, noise[0, place]) / _quantile(0.975, FEWEST_DEGREES)
-            noise[:, place] = (
-                FEWEST_DEGREES,
-                noise[1, place] / noise[0, place] * wider**2 * FEWEST_DEGREES,
-            )
         return noise
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
@@ -627,6 +636,24 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         bank.residuals(which),
         bank.size <= most,
     )
+
+
+def _predict_new_groups(
+    prior: SharedPrior, precision: float, places: Slots, leverage: Array, noise: Array
+) -> None:
+    """Set the noise (2, n) of rows of new groups, at ``places``, and scale their leverages.
+
+    The noise of such a group has the same 95% interval, but a variance. Its effects vary by the
+    noise of all groups, of this ``precision``: the variances of both add up.
+    """
+    assert prior.own_noise is not None
+    count, residual = prior.own_noise[-1]
+    if 0.0 < count < FEWEST_DEGREES:
+        wider = _quantile(0.975, count) / _quantile(0.975, FEWEST_DEGREES)
+        count, residual = FEWEST_DEGREES, residual / count * wider**2 * FEWEST_DEGREES
+    noise[:, places] = np.array([[count], [residual]])
+    if prior.ratio is not None and count > 0.0:
+        leverage[places] *= (count - 2.0) / (residual * precision)
 
 
 @lru_cache(maxsize=4096)
