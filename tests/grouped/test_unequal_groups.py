@@ -143,6 +143,24 @@ def test_first_rows_of_a_new_group_in_a_stream_and_one_by_one_agree() -> None:
         one.learn_one(X[row], y[row], group=99)
 
 
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+def test_an_offset_of_targets_changes_no_width(offset: float) -> None:
+    quiet = np.arange(0, 20, 2)
+    near = read(GroupedRegression().fit(X, y, groups=groups), X[:10], quiet)
+    far = read(GroupedRegression().fit(X, y + offset, groups=groups), X[:10], quiet)
+    assert_allclose(np.diff(far), np.diff(near), rtol=1e-3)
+
+
+def test_a_constant_group_is_known_to_be_quiet() -> None:
+    more = np.random.default_rng(1).normal(size=(300, 1))
+    model = GroupedRegression().fit(
+        np.concatenate([X, more]), np.append(y, [5.0] * 300), groups=np.append(groups, [20] * 300)
+    )
+    low, high = read(model, more[:5], [20] * 5).T
+    assert (low > 4.9).all()
+    assert (high < 5.1).all()
+
+
 def test_known_noise_and_a_given_prior_of_it_are_common() -> None:
     for how in ({"noise_precision": 1.0}, {"noise_prior": (2.0, 2.0)}):
         model = GroupedRegression(**how).fit(X, y, groups=groups)

@@ -34,8 +34,6 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # they are alike: else it need not be worked out.
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
-# A residual below this share of a group's squares is rounding.
-ROUNDING = 1e-11
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
 MOST_TURNS, NEAR = 8, 0.1
 
@@ -270,7 +268,7 @@ def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> 
     A = R[:, :, kept] @ np.linalg.inv(prior.root[np.ix_(kept, kept)])
     effects, axes = np.linalg.eigh(A @ np.swapaxes(A, 1, 2))
     values = (np.swapaxes(axes, 1, 2) @ (z - R @ prior.mean)[:, :, None])[:, :, 0]
-    count = _count_telling(sample) - z.shape[1]
+    count = sample.counts - z.shape[1]
     squares, residual = values**2 / variance, sample.residuals / variance
     return _Parts(squares, np.maximum(effects, 0.0), count, residual)
 
@@ -282,14 +280,7 @@ def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) ->
     flat = np.count_nonzero(np.diag(prior.root) == 0.0)
     none = np.zeros((len(errors), 0))
     residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
-    return Spread(none, none, none, np.maximum(_count_telling(sample) - flat, 0.0), residual)
-
-
-def _count_telling(sample: GroupSample) -> Array:
-    """(g,) counts; rows beyond coefficients count only where they leave over more than rounding."""
-    squares = np.sum(np.square(sample.rows[:, :, -1]), axis=1) + sample.residuals
-    ranks = np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2), axis=1)
-    return np.where(sample.residuals > ROUNDING * squares, sample.counts, ranks)
+    return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
 
 
 def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:
