@@ -14,7 +14,7 @@ from posterity import GroupedRegression
 from posterity.bandits import Bandit
 from posterity.evidence.group_variances import Spread, learn_factors
 from posterity.files import dumps, loads
-from posterity.forgetting import Stabilized
+from posterity.forgetting import Exponential, Stabilized
 
 Array = NDArray[np.float64]
 QUIET, LOUD = 0, 1
@@ -159,6 +159,26 @@ def test_a_constant_group_is_known_to_be_quiet() -> None:
     low, high = read(model, more[:5], [20] * 5).T
     assert (low > 4.9).all()
     assert (high < 5.1).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("way", ["partial_fit", "predict_then_learn"])
+def test_noise_of_groups_that_fade_is_known(way: str) -> None:
+    for seed in (0, 5):
+        rng = np.random.default_rng(seed)
+        groups, X = rng.integers(0, 20, size=300), 3.0 * rng.normal(size=(300, 1))
+        y = rng.normal(size=20)[groups] + np.where(groups % 2 == QUIET, 0.2, 2.0) * rng.normal(
+            size=300
+        )
+        weights = np.repeat([100.0, 0.01], [200, 100])
+        model = GroupedRegression(forgetting=Exponential(0.5))
+        for some in (slice(200), slice(200, 300)):
+            given = getattr(model, way)(
+                X[some], y[some], groups=groups[some], sample_weight=weights[some]
+            )
+        assert np.isfinite(read(model, np.zeros((20, 1)), np.arange(20))).all()
+        if way == "predict_then_learn":
+            assert np.isfinite(given.interval(0.95)).all()
 
 
 def test_known_noise_and_a_given_prior_of_it_are_common() -> None:

@@ -33,6 +33,8 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # learned from them, too, and where its slope is at least so many standard deviations above 0 where
 # they are alike: else it need not be worked out.
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
+# Rows may lack so much weight for their directions: the least degrees of freedom outweigh it.
+MOST_LACKING = 0.5
 MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
 MOST_TURNS, NEAR = 8, 0.1
@@ -263,7 +265,7 @@ class _Parts:
 
 def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> _Parts:
     """The values of each group along the axes in which its effects are independent."""
-    kept = np.diag(prior.root) > 0.0
+    kept, sample = np.diag(prior.root) > 0.0, _drop_light_groups(sample)
     R, z = sample.rows[:, :, :-1], sample.rows[:, :, -1]
     A = R[:, :, kept] @ np.linalg.inv(prior.root[np.ix_(kept, kept)])
     effects, axes = np.linalg.eigh(A @ np.swapaxes(A, 1, 2))
@@ -281,6 +283,19 @@ def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) ->
     none = np.zeros((len(errors), 0))
     residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
     return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
+
+
+def _drop_light_groups(sample: GroupSample) -> GroupSample:
+    """The sample without the rows of groups that weigh less than they have directions.
+
+    Such weights, as of rows that have faded, leave a negative count for the noise.
+    """
+    ranks = np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2), axis=1)
+    told = sample.counts > ranks - MOST_LACKING
+    rows = np.where(told[:, None, None], sample.rows, 0.0)
+    return replace(
+        sample, rows=rows, counts=sample.counts * told, residuals=sample.residuals * told
+    )
 
 
 def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:

@@ -417,6 +417,7 @@ class GroupedPosterior:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
             _cumulate_by_group(rows.numbers, own, out[2:], noise)
+            self._floor_faded(prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
             precision = self.noise.precision(
                 before[1] - self._count_flat_directions(known), before[0]
@@ -565,6 +566,7 @@ class GroupedPosterior:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
         noise, new = self._get_own_noise(prior, which)[:, places.reshape(-1)], slots < 0
+        self._floor_faded(prior, noise)
         if of_mean and prior.ratio is not None:
             noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
         else:
@@ -605,6 +607,11 @@ class GroupedPosterior:
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
         return noise
+
+    def _floor_faded(self, prior: SharedPrior, noise: Array) -> None:
+        """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
+        if self.discount < 1.0 and prior.own_noise is not None:
+            np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
         """Return the end of the stretch of rows from ``first``: the prior's next update.
