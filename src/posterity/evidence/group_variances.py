@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, stdtr, stdtrit
 
 from posterity.evidence.shared import GroupSample, SharedPrior
 from posterity.factor.grouped import GroupBank, whiten_groups
@@ -35,7 +35,7 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
 # Rows may lack so much weight for their directions: the least degrees of freedom outweigh it.
 MOST_LACKING = 0.5
-MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
+MOST_STEPS, LONGEST_STEP, TOLERANCE, HALVINGS = 30, 2.0, 0.01, 20
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
 MOST_TURNS, NEAR = 8, 0.1
 
@@ -92,6 +92,22 @@ class GroupFactors:
     def alike(cls, groups: int) -> GroupFactors:
         """Those of groups that do not differ."""
         return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 1.0, 0.0, 0.0)
+
+    def match_interval(self) -> float:
+        """The scale with which the prior has the 95% interval of the groups at hand.
+
+        The inverse gamma need not hold: as where groups are of two kinds. Found by bisection.
+        """
+        roots = np.sqrt(self.values)
+        ends = np.log(roots * stdtrit(self.degrees, 0.975))
+        low, high = ends.min(), ends.max()
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if np.mean(stdtr(self.degrees, np.exp(middle) / roots)) < 0.975:
+                low = middle
+            else:
+                high = middle
+        return float((np.exp(high) / stdtrit(self.df, 0.975)) ** 2)
 
 
 def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
@@ -233,6 +249,7 @@ class _Factors:
         new = np.array([[self.noise.df - _count_flat(prior), self.noise.df * variance]])
         if relative:
             return replace(told, own_noise=new)
+        new[0, 1] *= self.noise.match_interval() / self.noise.scale
         posteriors = GroupBank.of(sample.rows).posteriors(prior.priors)
         known = self.noise.degrees
         residual = known * self.noise.values * variance - posteriors[:, -1] ** 2 - sample.residuals
