@@ -419,9 +419,9 @@ class GroupedPosterior:
             _cumulate_by_group(rows.numbers, own, out[2:], noise)
             self._floor_faded(prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
-            precision = self.noise.precision(
-                before[1] - self._count_flat_directions(known), before[0]
-            )
+            assert self.small_sample is not None
+            common = self._with_noise(self.small_sample, prior)
+            precision = self.noise.precision(common.residual_df, common.residual)
             new = firsts[rows.slots[which] >= known]
             _predict_new_groups(prior, precision, new, out[1], noise[::-1])
             return
@@ -532,7 +532,9 @@ class GroupedPosterior:
         return self.noise_residual, self.noise_count
 
     def _make_reading(self, sample: GroupSample) -> PriorAndNoise:
-        prior = self._learn_prior(sample, TOLERANCE)
+        return self._with_noise(sample, self._learn_prior(sample, TOLERANCE))
+
+    def _with_noise(self, sample: GroupSample, prior: SharedPrior) -> PriorAndNoise:
         residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
         return PriorAndNoise(prior, residual_df, prior.residual)
 
