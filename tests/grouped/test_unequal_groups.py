@@ -14,7 +14,7 @@ from posterity import GroupedRegression
 from posterity.bandits import Bandit
 from posterity.evidence.group_variances import Spread, learn_factors
 from posterity.files import dumps, loads
-from posterity.forgetting import Stabilized
+from posterity.forgetting import Exponential, Stabilized
 
 Array = NDArray[np.float64]
 QUIET, LOUD = 0, 1
@@ -122,6 +122,63 @@ def test_a_new_group_has_a_variance_and_may_be_loud() -> None:
     new = GroupedRegression().fit(X, y, groups=groups).predict_distribution([[0.0]], groups=[99])
     assert np.isfinite(new.std()).all()
     assert 3.0 < new.ppf(0.975)[0] - new.mean()[0] < 12.0
+
+
+def test_effects_of_a_new_group_vary_as_those_of_others() -> None:
+    model = GroupedRegression().fit(X, y, groups=groups)
+    low, high = model.predict_interval([[0.0]], groups=[99], of="mean")[0]
+    assert 1.5 < high - low < 3.5  # 1.96 given the sd of levels, .5, and the means
+    low, high = read(model, np.zeros((1, 1)), [99])[0]
+    assert 8.5 < high - low < 12.0  # 10.0 given all variances
+
+
+def test_first_rows_of_a_new_group_in_a_stream_and_one_by_one_agree() -> None:
+    model = GroupedRegression()
+    model.predict_then_learn(X, y, groups=groups)
+    one = loads(dumps(model))
+    through = model.predict_then_learn(X[:3], y[:3], groups=[99] * 3)
+    for row in range(3):
+        alone = one.predict_distribution(X[row : row + 1], groups=[99])
+        assert_allclose(through.ppf(0.975)[row], alone.ppf(0.975)[0], rtol=0.05)
+        one.learn_one(X[row], y[row], group=99)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e6, 1e8])
+def test_an_offset_of_targets_changes_no_width(offset: float) -> None:
+    quiet = np.arange(0, 20, 2)
+    near = read(GroupedRegression().fit(X, y, groups=groups), X[:10], quiet)
+    far = read(GroupedRegression().fit(X, y + offset, groups=groups), X[:10], quiet)
+    assert_allclose(np.diff(far), np.diff(near), rtol=1e-3)
+
+
+def test_a_constant_group_is_known_to_be_quiet() -> None:
+    more = np.random.default_rng(1).normal(size=(300, 1))
+    model = GroupedRegression().fit(
+        np.concatenate([X, more]), np.append(y, [5.0] * 300), groups=np.append(groups, [20] * 300)
+    )
+    low, high = read(model, more[:5], [20] * 5).T
+    assert (low > 4.9).all()
+    assert (high < 5.1).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("way", ["partial_fit", "predict_then_learn"])
+def test_noise_of_groups_that_fade_is_known(way: str) -> None:
+    for seed in (0, 5):
+        rng = np.random.default_rng(seed)
+        groups, X = rng.integers(0, 20, size=300), 3.0 * rng.normal(size=(300, 1))
+        y = rng.normal(size=20)[groups] + np.where(groups % 2 == QUIET, 0.2, 2.0) * rng.normal(
+            size=300
+        )
+        weights = np.repeat([100.0, 0.01], [200, 100])
+        model = GroupedRegression(forgetting=Exponential(0.5))
+        for some in (slice(200), slice(200, 300)):
+            given = getattr(model, way)(
+                X[some], y[some], groups=groups[some], sample_weight=weights[some]
+            )
+        assert np.isfinite(read(model, np.zeros((20, 1)), np.arange(20))).all()
+        if way == "predict_then_learn":
+            assert np.isfinite(given.interval(0.95)).all()
 
 
 def test_known_noise_and_a_given_prior_of_it_are_common() -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, stdtr, stdtrit
 
 from posterity.evidence.shared import GroupSample, SharedPrior
 from posterity.factor.grouped import GroupBank, whiten_groups
@@ -33,9 +33,9 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # learned from them, too, and where its slope is at least so many standard deviations above 0 where
 # they are alike: else it need not be worked out.
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
-MOST_STEPS, LONGEST_STEP, TOLERANCE = 30, 2.0, 0.01
-# A residual below this share of a group's squares is rounding.
-ROUNDING = 1e-11
+# Rows may lack so much weight for their directions: the least degrees of freedom outweigh it.
+MOST_LACKING = 0.5
+MOST_STEPS, LONGEST_STEP, TOLERANCE, HALVINGS = 30, 2.0, 0.01, 20
 # Turns between factors and what is shared, until no logarithm of a factor moves further.
 MOST_TURNS, NEAR = 8, 0.1
 
@@ -92,6 +92,22 @@ class GroupFactors:
     def alike(cls, groups: int) -> GroupFactors:
         """Those of groups that do not differ."""
         return cls(np.ones(groups), np.full(groups, np.inf), np.inf, 1.0, 0.0, 0.0)
+
+    def match_interval(self) -> float:
+        """The scale with which the prior has the 95% interval of the groups at hand.
+
+        The inverse gamma need not hold: as where groups are of two kinds. Found by bisection.
+        """
+        roots = np.sqrt(self.values)
+        ends = np.log(roots * stdtrit(self.degrees, 0.975))
+        low, high = ends.min(), ends.max()
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            if np.mean(stdtr(self.degrees, np.exp(middle) / roots)) < 0.975:
+                low = middle
+            else:
+                high = middle
+        return float((np.exp(high) / stdtrit(self.df, 0.975)) ** 2)
 
 
 def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
@@ -233,6 +249,7 @@ class _Factors:
         new = np.array([[self.noise.df - _count_flat(prior), self.noise.df * variance]])
         if relative:
             return replace(told, own_noise=new)
+        new[0, 1] *= self.noise.match_interval() / self.noise.scale
         posteriors = GroupBank.of(sample.rows).posteriors(prior.priors)
         known = self.noise.degrees
         residual = known * self.noise.values * variance - posteriors[:, -1] ** 2 - sample.residuals
@@ -265,12 +282,12 @@ class _Parts:
 
 def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> _Parts:
     """The values of each group along the axes in which its effects are independent."""
-    kept = np.diag(prior.root) > 0.0
+    kept, sample = np.diag(prior.root) > 0.0, _drop_light_groups(sample)
     R, z = sample.rows[:, :, :-1], sample.rows[:, :, -1]
     A = R[:, :, kept] @ np.linalg.inv(prior.root[np.ix_(kept, kept)])
     effects, axes = np.linalg.eigh(A @ np.swapaxes(A, 1, 2))
     values = (np.swapaxes(axes, 1, 2) @ (z - R @ prior.mean)[:, :, None])[:, :, 0]
-    count = _count_telling(sample) - z.shape[1]
+    count = sample.counts - z.shape[1]
     squares, residual = values**2 / variance, sample.residuals / variance
     return _Parts(squares, np.maximum(effects, 0.0), count, residual)
 
@@ -282,14 +299,20 @@ def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) ->
     flat = np.count_nonzero(np.diag(prior.root) == 0.0)
     none = np.zeros((len(errors), 0))
     residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
-    return Spread(none, none, none, np.maximum(_count_telling(sample) - flat, 0.0), residual)
+    return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
 
 
-def _count_telling(sample: GroupSample) -> Array:
-    """(g,) counts; rows beyond coefficients count only where they leave over more than rounding."""
-    squares = np.sum(np.square(sample.rows[:, :, -1]), axis=1) + sample.residuals
+def _drop_light_groups(sample: GroupSample) -> GroupSample:
+    """The sample without the rows of groups that weigh less than they have directions.
+
+    Such weights, as of rows that have faded, leave a negative count for the noise.
+    """
     ranks = np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2), axis=1)
-    return np.where(sample.residuals > ROUNDING * squares, sample.counts, ranks)
+    told = sample.counts > ranks - MOST_LACKING
+    rows = np.where(told[:, None, None], sample.rows, 0.0)
+    return replace(
+        sample, rows=rows, counts=sample.counts * told, residuals=sample.residuals * told
+    )
 
 
 def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:

@@ -310,7 +310,8 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     alive = share > ZERO_TOLERANCE
     left = Factor(q - 1)
     if not empty:
-        remains = np.sqrt(share[alive])[:, None] * (V[alive] @ T)
+        remains = np.sqrt(np.maximum(share, 0.0))[:, None] * (V @ T)
+        remains[~alive, :-1] = 0.0  # no direction any more, but a residual may be left
         left.append(remains[:, :-1], np.ascontiguousarray(remains[:, -1:]))
     return left.triangle
 

@@ -270,7 +270,7 @@ class GroupedPosterior:
         mean, leverage = self.compute_means_and_leverages(X, slots)
         if self.sites is not None:
             return self.sites.predictive(mean + offsets, leverage, of_mean=of_mean)
-        noise = self._read_noise(reading, slots)
+        noise = self._read_noise(reading, slots, leverage, of_mean=of_mean)
         leverage = leverage - float(of_mean)
         return self.noise.predictive(mean, leverage, *noise)
 
@@ -405,7 +405,7 @@ class GroupedPosterior:
         bank, prior, before = self.bank, self._get_stream_prior(), self._get_stream_noise()
         priors, self.newest_reading, begins = prior.priors, None, bank.size == 0
         own = None if prior.own_noise is None else self._get_own_noise(prior, rows.slots)[::-1]
-        groups = self._count_groups_by_row(rows, bank.size)
+        groups, known = self._count_groups_by_row(rows, bank.size), bank.size
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is not None:
             kept = self.sites.join(rows, begins=begins)
@@ -417,6 +417,13 @@ class GroupedPosterior:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
             _cumulate_by_group(rows.numbers, own, out[2:], noise)
+            self._floor_faded(prior, noise[::-1])
+            which, firsts = np.unique(rows.numbers, return_index=True)
+            assert self.small_sample is not None
+            common = self._with_noise(self.small_sample, prior)
+            precision = self.noise.precision(common.residual_df, common.residual)
+            new = firsts[rows.slots[which] >= known]
+            _predict_new_groups(prior, precision, new, out[1], noise[::-1])
             return
         if not self._uses_all_groups:
             out[2:] = 0.0  # until the next update the noise is that of some groups
@@ -525,7 +532,9 @@ class GroupedPosterior:
         return self.noise_residual, self.noise_count
 
     def _make_reading(self, sample: GroupSample) -> PriorAndNoise:
-        prior = self._learn_prior(sample, TOLERANCE)
+        return self._with_noise(sample, self._learn_prior(sample, TOLERANCE))
+
+    def _with_noise(self, sample: GroupSample, prior: SharedPrior) -> PriorAndNoise:
         residual_df = sample.count - self._count_flat_directions(len(sample.rows), prior)
         return PriorAndNoise(prior, residual_df, prior.residual)
 
@@ -547,13 +556,25 @@ class GroupedPosterior:
                 leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
 
-    def _read_noise(self, reading: PriorAndNoise, slots: Slots) -> tuple[Any, Any]:
-        """Count and residual of the noise: of all groups, or of each row's at ``slots``."""
+    def _read_noise(
+        self, reading: PriorAndNoise, slots: Slots, leverage: Array, *, of_mean: bool
+    ) -> tuple[Any, Any]:
+        """Count and residual of the noise: of all groups, or of each row's at ``slots``.
+
+        The leverages of new groups become relative to these.
+        """
         prior = reading.prior
         if prior.own_noise is None:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
-        return tuple(self._get_own_noise(prior, which)[:, places.reshape(-1)])
+        noise, new = self._get_own_noise(prior, which)[:, places.reshape(-1)], slots < 0
+        self._floor_faded(prior, noise)
+        if of_mean and prior.ratio is not None:
+            noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
+        else:
+            common = self.noise.precision(reading.residual_df, reading.residual)
+            _predict_new_groups(prior, common, np.flatnonzero(new), leverage, noise)
+        return noise[0], noise[1]
 
     def _read_scales(
         self, reading: PriorAndNoise, slots: Slots, roots: Array
@@ -587,15 +608,12 @@ class GroupedPosterior:
         known = (slots >= 0) & (slots < bank.size)
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
-        # Before any row the same 95% interval, but with a variance.
-        few = ~known & (noise[0] > 0.0) & (noise[0] < FEWEST_DEGREES)
-        for place in np.flatnonzero(few):
-            wider = _quantile(0.975, noise[0, place]) / _quantile(0.975, FEWEST_DEGREES)
-            noise[:, place] = (
-                FEWEST_DEGREES,
-                noise[1, place] / noise[0, place] * wider**2 * FEWEST_DEGREES,
-            )
         return noise
+
+    def _floor_faded(self, prior: SharedPrior, noise: Array) -> None:
+        """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
+        if self.discount < 1.0 and prior.own_noise is not None:
+            np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
 
     def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
         """Return the end of the stretch of rows from ``first``: the prior's next update.
@@ -627,6 +645,24 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         bank.residuals(which),
         bank.size <= most,
     )
+
+
+def _predict_new_groups(
+    prior: SharedPrior, precision: float, places: Slots, leverage: Array, noise: Array
+) -> None:
+    """Set the noise (2, n) of rows of new groups, at ``places``, and scale their leverages.
+
+    The noise of such a group has the same 95% interval, but a variance. Its effects vary by the
+    noise of all groups, of this ``precision``: the variances of both add up.
+    """
+    assert prior.own_noise is not None
+    count, residual = prior.own_noise[-1]
+    if 0.0 < count < FEWEST_DEGREES:
+        wider = _quantile(0.975, count) / _quantile(0.975, FEWEST_DEGREES)
+        count, residual = FEWEST_DEGREES, residual / count * wider**2 * FEWEST_DEGREES
+    noise[:, places] = np.array([[count], [residual]])
+    if prior.ratio is not None and count > 0.0:
+        leverage[places] *= (count - 2.0) / (residual * precision)
 
 
 @lru_cache(maxsize=4096)
