@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 # In standard deviations of the expected target: rounding, and where searches end.
 ROUNDING, SEARCHED = 1e-6, 1e-5
-MOST = {"groups, counts": 0.02}
+# Where a parameter of the likelihood is learned, sites and prior are searched for in turns.
+MOST = {"groups, counts": 0.02, "Gamma": SEARCHED, "Ordinal": SEARCHED}
 # Rows that come together first, and all.
 FIRST, LAST = 16, 26
 OFFSETS = st.sampled_from([0.0, -3.0, 170.0, 1e4])

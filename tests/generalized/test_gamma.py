@@ -108,6 +108,7 @@ def test_what_is_no_amount_is_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("shape", [0.5, 4.0, 100.0])
 @pytest.mark.parametrize("n", [12, 40, 200])
 def test_intervals_hold(shape: float, n: int) -> None:
