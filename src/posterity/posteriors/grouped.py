@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions import StudentT
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -36,6 +34,14 @@ from posterity.kernel import ArmsPath, GroupPath
 from posterity.likelihoods import Likelihood
 from posterity.noise import Noise
 from posterity.posteriors._group_belief import GroupBelief, PriorAndNoise
+from posterity.posteriors._group_noise import (
+    cumulate,
+    cumulate_by_group,
+    find_t_quantile,
+    predict_new_groups,
+    sum_residuals,
+    take_groups,
+)
 from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors._group_turns import (
     compute_row_space,
@@ -56,8 +62,6 @@ STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
 FEWEST_REWARDS = 2.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
-# Fewest degrees of freedom of a group without rows, whose noise differs from that of others.
-FEWEST_DEGREES = 3.0
 
 
 @dataclass
@@ -314,7 +318,7 @@ class GroupedPosterior:
                 residual_df = float(self.bank.count.sum()) - self._count_flat_directions(
                     self.bank.size, reading.prior
                 )
-                residual = _sum_residuals(self.bank.posteriors(reading.prior.priors))
+                residual = sum_residuals(self.bank.posteriors(reading.prior.priors))
                 reading = PriorAndNoise(reading.prior, residual_df, residual)
             self.newest_reading = reading
         return self.newest_reading
@@ -328,7 +332,7 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         ratio, noise = np.ones((2, len(slots)))
         if exact.prior.ratio is not None:
-            ratio = exact.prior.ratio[np.where(slots < len(exact.prior.ratio) - 1, slots, -1)]
+            ratio = take_groups(exact.prior.ratio, slots)
         if exact.prior.own_noise is not None:
             count, residual = self._get_own_noise(exact.prior, slots)
             noise = residual / count * self.noise.precision(exact.residual_df, exact.residual)
@@ -416,14 +420,14 @@ class GroupedPosterior:
         if rows.weights is None and self.discount == 1.0:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
-            _cumulate_by_group(rows.numbers, own, out[2:], noise)
+            cumulate_by_group(rows.numbers, own, out[2:], noise)
             self._floor_faded(prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
             assert self.small_sample is not None
             common = self._with_noise(self.small_sample, prior)
             precision = self.noise.precision(common.residual_df, common.residual)
             new = firsts[rows.slots[which] >= known]
-            _predict_new_groups(prior, precision, new, out[1], noise[::-1])
+            predict_new_groups(prior, precision, new, out[1], noise[::-1])
             return
         if not self._uses_all_groups:
             out[2:] = 0.0  # until the next update the noise is that of some groups
@@ -431,7 +435,7 @@ class GroupedPosterior:
         self.noise_residual += float(out[2].sum())
         self.noise_count += float(out[3].sum())
         for start, gains, sums in zip(before, out[2:], noise, strict=True):
-            _cumulate(start, gains, sums)
+            cumulate(start, gains, sums)
         noise[1] -= self._count_flat_directions(groups)
 
     def _count_groups_by_row(self, rows: GroupedRows, known: int) -> Array | int:
@@ -525,8 +529,8 @@ class GroupedPosterior:
             residual, count = prior.residual, sample.count
             if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
-                now = _sum_residuals(bank.posteriors(prior.priors))
-                residual += now - _sum_residuals(then) - sample.residual
+                now = sum_residuals(bank.posteriors(prior.priors))
+                residual += now - sum_residuals(then) - sample.residual
                 count = float(bank.count.sum())
             self.noise_residual, self.noise_count = residual, count
         return self.noise_residual, self.noise_count
@@ -573,7 +577,7 @@ class GroupedPosterior:
             noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
         else:
             common = self.noise.precision(reading.residual_df, reading.residual)
-            _predict_new_groups(prior, common, np.flatnonzero(new), leverage, noise)
+            predict_new_groups(prior, common, np.flatnonzero(new), leverage, noise)
         return noise[0], noise[1]
 
     def _read_scales(
@@ -591,12 +595,12 @@ class GroupedPosterior:
             one = self.noise.predictive(zeros[0], zeros[1], reading.residual_df, reading.residual)
             df = float(getattr(one, "df", np.inf))
             return df, np.repeat(one.scale, len(slots)), np.zeros((0, 2))
-        own = own[np.where(slots < len(own) - 1, slots, -1)]
+        own = take_groups(own, slots)
         # Degrees of freedom as at the last update: the same holds until the next one.
         then = self.bank.count if self.sample is None else self.sample.counts
-        df = own[:, 0] + np.append(then, 0.0)[np.where(slots < len(then), slots, -1)]
-        stretch = np.array([_quantile(ONE_SD, each) for each in df.tolist()])
-        stretch /= _quantile(ONE_SD, np.inf)
+        degrees = own[:, 0] + take_groups(np.append(then, 0.0), slots)
+        stretch = np.array([find_t_quantile(ONE_SD, each) for each in degrees.tolist()])
+        stretch /= find_t_quantile(ONE_SD, np.inf)
         own[:, 0] += np.append(self.bank.count, 0.0)[slots]
         return np.inf, stretch * np.sqrt((own[:, 1] + roots**2) / own[:, 0]), own
 
@@ -604,7 +608,7 @@ class GroupedPosterior:
         """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
         own, bank = prior.own_noise, self.bank
         assert own is not None
-        noise = own[np.where(slots < len(own) - 1, slots, -1)].T.copy()
+        noise = take_groups(own, slots).T
         known = (slots >= 0) & (slots < bank.size)
         noise[0, known] += bank.count[slots[known]]
         noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
@@ -645,51 +649,6 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
         bank.residuals(which),
         bank.size <= most,
     )
-
-
-def _predict_new_groups(
-    prior: SharedPrior, precision: float, places: Slots, leverage: Array, noise: Array
-) -> None:
-    """Set the noise (2, n) of rows of new groups, at ``places``, and scale their leverages.
-
-    The noise of such a group has the same 95% interval, but a variance. Its effects vary by the
-    noise of all groups, of this ``precision``: the variances of both add up.
-    """
-    assert prior.own_noise is not None
-    count, residual = prior.own_noise[-1]
-    if 0.0 < count < FEWEST_DEGREES:
-        wider = _quantile(0.975, count) / _quantile(0.975, FEWEST_DEGREES)
-        count, residual = FEWEST_DEGREES, residual / count * wider**2 * FEWEST_DEGREES
-    noise[:, places] = np.array([[count], [residual]])
-    if prior.ratio is not None and count > 0.0:
-        leverage[places] *= (count - 2.0) / (residual * precision)
-
-
-@lru_cache(maxsize=4096)
-def _quantile(level: float, df: float) -> float:
-    """A quantile of Student's t distribution; infinite without degrees of freedom."""
-    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else np.inf
-
-
-def _cumulate(start: float, gains: Array, out: Array) -> None:
-    """Return the cumulative sums before each gain."""
-    out[0] = start
-    out[1:] = gains[:-1]
-    np.cumsum(out, out=out)
-
-
-def _cumulate_by_group(numbers: NDArray[np.int32], start: Array, gains: Array, out: Array) -> None:
-    """Return the cumulative sums (2, n) before each gain, of each group from its ``start``."""
-    order = np.argsort(numbers, kind="stable")
-    sums = np.cumsum(gains[:, order], axis=1) - gains[:, order]
-    firsts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
-    of_first = np.repeat(sums[:, firsts], np.diff(firsts, append=len(order)), axis=1)
-    out[:, order] = sums - of_first + start[:, numbers[order]]
-
-
-def _sum_residuals(posteriors: Array) -> float:
-    """Sum of the residuals of packed posteriors."""
-    return float(np.sum(posteriors[:, -1] ** 2))
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]
