@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,9 @@ def test_experiment_says_what_the_library_says(visits: Path) -> None:
     assert predictive["arms"][1]["high"] == pytest.approx(high)
     assert predictive["decision"]["arm"] == "B"
     shown = invoke("experiment", visits, *EXPERIMENT).stdout
-    assert "Decided: B is better than all others." in shown
+    assert re.search(r"Decided after [\d,]+ of [\d,]+ rows: B is better than all others\.", shown)
+    assert "B beats A: +" in shown
+    assert predictive["pairs"][0]["arm"] == "B"
     assert "control" in shown
 
 
@@ -99,7 +102,22 @@ def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = invoke("experiment", visits, *EXPERIMENT, "--model", "logistic", "--report", page)
     assert result.exit_code == 0, result.stderr
-    assert "Decided: B" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "B is better than all others" in text
+    assert "As rows came" in text
+
+
+def test_rows_are_planned_before_an_experiment(visits: Path) -> None:
+    assert invoke("plan", "--baseline", "0.05", "--effect", "0.005").stdout.startswith(
+        "96,000 rows"
+    )
+    assert "shares lie between 0 and 1" in complaint("plan", "--baseline", "5", "--effect", "1")
+    shown = [
+        json.loads(invoke("experiment", visits, *EXPERIMENT, *more, "--json").stdout)
+        for more in ((), ("--planned-rows", "4000"))
+    ]
+    widths = [each["arms"][1]["high"] - each["arms"][1]["low"] for each in shown]
+    assert widths[1] != widths[0]
 
 
 def test_off_policy_says_what_the_library_says(decisions: Path) -> None:

@@ -26,6 +26,7 @@ Examples:
   posterity predict fare.posterity tomorrow.csv > predicted.csv
   posterity show fare.posterity
   posterity forecast load.csv --target load --time hour --horizon 48
+  posterity plan --baseline 0.05 --effect 0.005
   posterity experiment visits.csv --arm variant --reward bought
   posterity off-policy decisions.csv --propensity p --policy uniform
   posterity demo drift"""
@@ -83,8 +84,9 @@ def posterity(ctx: click.Context, settings: str | None) -> None:
 
     fit learns a file and saves the model. update learns more rows, unlearn removes rows, and merge
     combines models that learned different rows. predict predicts new rows, and show prints what a
-    model has learned. forecast forecasts the next steps of series. experiment compares the arms of
-    a randomised experiment, and off-policy evaluates policies from the log of another one.
+    model has learned. forecast forecasts the next steps of series. plan finds how many rows a
+    randomised experiment takes, experiment compares its arms, and off-policy evaluates policies
+    from the log of another one.
     """
     run_guarded(_take_settings, ctx, settings)
 

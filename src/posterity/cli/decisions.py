@@ -76,6 +76,12 @@ reward = click.option(
     help="Smallest difference that matters: the experiment also ends when none is larger.",
 )
 @click.option(
+    "--planned-rows",
+    type=click.FloatRange(0.0, min_open=True),
+    help="Rows that were planned before the first, as `posterity plan` finds them: intervals are "
+    "narrowest then.",
+)
+@click.option(
     "--reward-range",
     metavar="LOW,HIGH",
     callback=group.pair,
@@ -100,6 +106,46 @@ def experiment(**settings: Any) -> None:
     from posterity.cli.experiment import Settings, run
 
     run_guarded(run, Settings(**settings))
+
+
+PLAN = """\b
+Examples:
+  posterity plan --baseline 0.05 --effect 0.005
+  posterity plan --baseline 20 --effect 2 --standard-deviation 30 --arms 3"""
+
+
+@click.command(cls=Verb, epilog=PLAN, short_help="Find how many rows an experiment takes.")
+@click.option("--baseline", required=True, type=float, help="Mean reward of the control.")
+@click.option(
+    "--effect", required=True, type=float, help="The difference worth finding, in the same unit."
+)
+@click.option(
+    "--power",
+    default=0.9,
+    type=float,
+    help="Probability with which it is found.",
+    show_default=True,
+)
+@click.option(
+    "--standard-deviation",
+    type=float,
+    help="Of rewards within an arm.  [default: that of yes and no]",
+)
+@click.option("--arms", default=2, type=click.IntRange(2), help="Their number.")
+@options("level")
+def plan(**settings: Any) -> None:
+    """Find how many rows to plan for an experiment, before it begins.
+
+    Arms come equally often, and you may look at any time. Give the number to `posterity experiment`
+    as --planned-rows.
+    """
+
+    def run(settings: dict[str, Any]) -> None:
+        from posterity.experiments import plan
+
+        click.echo(f"{plan(**settings):,} rows of all arms together")
+
+    run_guarded(run, settings)
 
 
 @click.command(
@@ -155,4 +201,4 @@ def off_policy(**settings: Any) -> None:
     run_guarded(run, Settings(**settings))
 
 
-VERBS = (experiment, off_policy)
+VERBS = (experiment, plan, off_policy)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
@@ -32,6 +33,7 @@ class Settings(IntervalSettings):
     control: str | None
     shares: Mapping[str, float] | None
     smallest_effect: float
+    planned_rows: float | None
     sample_ratio_level: float
     model: str
 
@@ -61,7 +63,19 @@ def run(settings: Settings) -> None:
         document=_make_document(settings, test),
         shown=_format_value(settings),
         notes=source.notes,
+        over_time=_follow(test),
+        unit="percentage points" if test.is_binary_ else "",
     )
+
+
+def _follow(test: Experiment) -> list[dict[str, Any]]:
+    """The effects as rows came, once they had intervals."""
+    frame = test.effects_over_time().rename(columns={"arm": "name", "effect": "value"})
+    frame["name"] = frame["name"].astype(str)
+    numbers = ["value", "low", "high"]
+    frame[numbers] *= _find_scale(test)
+    known = np.isfinite(frame[numbers]).all(axis=1)
+    return list(frame[known].to_dict("records"))
 
 
 def _experiment(settings: Settings, source: Source) -> Experiment:
@@ -88,23 +102,15 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
         allocation=allocation,
         stop=AnytimeValid(smallest_effect=settings.smallest_effect),
         level=settings.level,
+        planned_rows=settings.planned_rows,
         reward_range=settings.reward_range,
         sample_ratio_level=settings.sample_ratio_level,
     )
 
 
 def _describe(test: Experiment) -> list[str]:
-    decided = test.decision_
     lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
-    if decided is None:
-        lines.append(f"Nothing is decided: {test.undecided_reason_}.")
-        if math.isfinite(test.expected_rows_):
-            lines.append(
-                f"If arms are as they seem now, about {test.expected_rows_:,.0f} rows show which "
-                "is better."
-            )
-    else:
-        lines.append(f"Decided: {decided.arm} {decided.reason}.")
+    lines += test.report().splitlines()
     p = test.sample_ratio_p_value_
     if test.sample_ratio_level <= p < _WARNING_P_VALUE:
         lines.append(
@@ -114,8 +120,14 @@ def _describe(test: Experiment) -> list[str]:
     return lines
 
 
+def _find_scale(test: Experiment) -> float:
+    """What effects are multiplied by: those of yes and no are read in percentage points."""
+    return 100.0 if test.is_binary_ else 1.0
+
+
 def _make_rows(test: Experiment) -> list[EstimateRow]:
-    frame, control = test.to_frame(), test.arms[0]
+    frame, control, unit = test.to_frame(), test.arms[0], "%" if test.is_binary_ else ""
+    frame[["mean", "effect", "low", "high", "expected_loss"]] *= _find_scale(test)
     lines = []
     for arm, row in zip(test.arms, frame.itertuples(), strict=True):
         effect, interval = "control", ""
@@ -125,7 +137,7 @@ def _make_rows(test: Experiment) -> list[EstimateRow]:
         cells = (
             str(arm),
             f"{row.rows:,}",
-            format_number(row.mean),
+            format_number(row.mean) + unit,
             effect,
             interval,
             f"{100.0 * row.probability_best:.1f}%",
@@ -147,6 +159,9 @@ def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
         "undecided_reason": test.undecided_reason_,
         "expected_rows": finite(test.expected_rows_),
         "sample_ratio_p_value": test.sample_ratio_p_value_,
+        "pairs": [
+            {name: finite(value) for name, value in asdict(pair).items()} for pair in test.pairs_
+        ],
         "arms": [
             {"arm": arm} | {name: finite(value) for name, value in row.items()}
             for arm, row in zip(test.arms, test.to_frame().to_dict("records"), strict=True)
@@ -160,6 +175,7 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "reward": settings.reward,
         "covariates": ", ".join(settings.covariates),
         "model": settings.model,
+        "planned rows": "" if settings.planned_rows is None else f"{settings.planned_rows:g}",
         "smallest effect": f"{settings.smallest_effect:g}",
         "reward range": " to ".join(f"{end:g}" for end in settings.reward_range or ()),
         "level": f"{settings.level:g}",

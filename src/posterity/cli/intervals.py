@@ -45,6 +45,8 @@ def report_intervals(
     document: Mapping[str, Any],
     shown: Mapping[str, str],
     notes: Sequence[str] = (),
+    over_time: Sequence[dict[str, Any]] = (),
+    unit: str = "",
 ) -> None:
     """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
     file = name_input(settings.file)
@@ -59,7 +61,7 @@ def report_intervals(
             command=settings.command,
             settings=[(name, value) for name, value in shown.items() if value],
         )
-        write_text(intervals_report(about, remarks, header, lines), page)
+        write_text(intervals_report(about, remarks, header, lines, over_time, unit), page)
     print_notes(notes, quiet=settings.quiet, page=page)
 
 

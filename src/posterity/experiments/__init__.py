@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from posterity.experiments.experiment import Experiment
+from posterity.experiments.pairs import Pair
+from posterity.experiments.planning import plan
 from posterity.experiments.stopping import AnytimeValid, Decision, ExpectedLoss, Rows, Stop
 
-__all__ = ["AnytimeValid", "Decision", "ExpectedLoss", "Experiment", "Rows", "Stop"]
+__all__ = ["AnytimeValid", "Decision", "ExpectedLoss", "Experiment", "Pair", "Rows", "Stop", "plan"]

@@ -10,10 +10,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.estimates import Estimates
+from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
-from posterity.experiments.stopping import AnytimeValid, ArmSummaries, Decision, Stop
+from posterity.experiments.stopping import AnytimeValid, Decision, Stop
 from posterity.io.rounds import (
     RoundColumns,
     Rounds,
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 _LEARNED_FIRST = 5
 
 
-class Experiment:
+class Experiment(Estimates):
     """An A/B/n test that you may look at, and stop, at any time.
 
     Each row's reward is first predicted for all arms, from covariates and what was learned before,
@@ -73,6 +74,8 @@ class Experiment:
         The end, as found at the first look that found one.
     n_observations_ : int
         Rows so far.
+    is_binary_ : bool
+        True as long as all rewards are yes and no, or 1 and 0.
 
     Raises
     ------
@@ -127,7 +130,7 @@ class Experiment:
         self.reward_range, self.sample_ratio_level = reward_range, sample_ratio_level
         self._shares = _shares(allocation, self.arms)
         self._decision: Decision | None = None
-        self._are_binary = True
+        self.is_binary_ = True
         self.n_observations_ = 0
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
@@ -135,7 +138,11 @@ class Experiment:
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
         # What is known when the planned rows have come, which later looks keep.
-        self._planned_end = np.full((count, count), -np.inf), np.full((count, count), np.inf)
+        self._planned_end = (
+            np.full((2, count, count), -np.inf),
+            np.full((2, count, count), np.inf),
+        )
+        self._looks: tuple[Look, ...] = ()
         self._ratio = SampleRatio(count)
 
     def __repr__(self) -> str:
@@ -242,16 +249,22 @@ class Experiment:
             self.n_observations_ += len(piece)
             if self.n_observations_ == planned:
                 self._planned_end = self._bounds()
-        verdict = self.stop.verdict(self._summarize_arms())
-        if self._decision is None and verdict is not None and not self._is_broken:
-            place, reason = verdict
-            self._decision = Decision(self.arms[place], reason, self.n_observations_)
+            self._look()
+
+    def _look(self) -> None:
+        """Note the effects, and decide if the rule does."""
+        self._looks = keep_look(self._looks, self._describe_effects())
+        if self._decision is None and not self._is_broken:
+            verdict = self.stop.verdict(self._summarize_arms())
+            if verdict is not None:
+                place, reason = verdict
+                self._decision = Decision(self.arms[place], reason, self.n_observations_)
 
     def _read_range(self, piece: Rounds) -> bool:
         """Return True if it is known how large rewards may be; check that these lie within."""
-        self._are_binary = self._are_binary and bool(np.isin(piece.rewards, (0.0, 1.0)).all())
+        self.is_binary_ = self.is_binary_ and bool(np.isin(piece.rewards, (0.0, 1.0)).all())
         if self.reward_range is None:
-            return self._are_binary
+            return self.is_binary_
         check_rewards_within(piece.rewards, self.reward_range, piece.first)
         low, high = self.reward_range
         self._contrasts.largest = np.maximum(self._contrasts.largest, high - low)
@@ -271,137 +284,6 @@ class Experiment:
         branch._rewards = copy.deepcopy(self._rewards)
         branch._contrasts, branch._ratio = copy.copy(self._contrasts), copy.copy(self._ratio)
         return branch
-
-    # ---- what is known ---------------------------------------------------------------------------
-
-    @property
-    def _is_broken(self) -> bool:
-        return self.sample_ratio_p_value_ < self.sample_ratio_level
-
-    @property
-    def decision_(self) -> Decision | None:
-        """The end, as found at the first look that found one; None if arms came in other shares."""
-        return None if self._is_broken else self._decision
-
-    @property
-    def undecided_reason_(self) -> str | None:
-        """Why there is no verdict; None if there is one."""
-        if self.decision_ is not None:
-            return None
-        if self._is_broken:
-            return (
-                "arms did not come as often as they should have (p = "
-                f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
-                "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
-            )
-        open_ = np.argwhere(~self._contrasts.has_told_spread[:-1, :-1])
-        if open_.size:
-            arm = min(open_[0], key=self._contrasts.effective_rewards.__getitem__)
-            return (
-                f"arm {self.arms[arm]!r} has shown {self._contrasts.effective_rewards[arm]:.0f} "
-                f"rewards, in effect, that tell its spread, and "
-                f"{self._contrasts.needed_rewards[tuple(open_[0])]:.0f} are needed; give "
-                "reward_range= if rewards have one"
-            )
-        return self.stop.waits
-
-    @property
-    def scored_(self) -> dict[Any, int]:
-        """Number of rows of each arm that the estimates are of: those after the first few.
-
-        The first rows are learned only, to predict the rewards of the others.
-        """
-        return {arm: int(n) for arm, n in zip(self.arms, self._contrasts.moments[0], strict=True)}
-
-    @property
-    def mean_(self) -> dict[Any, float]:
-        """Mean reward of each arm if all rows had it; NaN while rows are few."""
-        return self._by_arm(self._contrasts.differences[:-1, -1])
-
-    @property
-    def effect_(self) -> dict[Any, float]:
-        """Difference of the mean of each arm and that of the control."""
-        return self._by_arm(self._contrasts.differences[:-1, 0], first=1)
-
-    @property
-    def interval_(self) -> dict[Any, tuple[float, float]]:
-        """Interval of each effect, valid at all times and for all arms together."""
-        low, high = self._bounds()
-        both = zip(low[:, 0].tolist(), high[:, 0].tolist(), strict=True)
-        return dict(list(zip(self.arms, both, strict=True))[1:])
-
-    @property
-    def probability_best_(self) -> dict[Any, float]:
-        """Probability of each arm that its mean is the largest, for a single look."""
-        return self._by_arm(self._summarize_arms().best)
-
-    @property
-    def expected_loss_(self) -> dict[Any, float]:
-        """Expected loss per row if each arm is chosen; infinite while rows are few."""
-        return self._by_arm(self._summarize_arms().loss)
-
-    @property
-    def expected_rows_(self) -> float:
-        """Rows in all by which an arm is better than all others, if arms are as they seem now.
-
-        About: effects that seem large early are smaller, as a rule. Infinite while rows are few,
-        and where it takes more than some ten thousand times as many.
-        """
-        if self.decision_ is not None:
-            return float(self.decision_.rows)
-        means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
-        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
-        rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
-        return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
-
-    @property
-    def sample_ratio_p_value_(self) -> float:
-        """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
-        return self._ratio.p_value
-
-    def to_frame(self) -> Any:
-        """A pandas data frame, one row for each arm.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        """
-        pandas = require_pandas("to_frame")
-        summaries = self._summarize_arms()
-        columns = {
-            "rows": self._counts.astype(int),
-            "scored": self._contrasts.moments[0].astype(int),
-            "mean": summaries.means,
-            "effect": self._contrasts.differences[:-1, 0],
-            "low": summaries.low[:, 0],
-            "high": summaries.high[:, 0],
-            "probability_best": summaries.best,
-            "expected_loss": summaries.loss,
-        }
-        frame = pandas.DataFrame(columns, index=pandas.Index(list(self.arms), name="arm"))
-        frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
-        return frame
-
-    @property
-    def _level_of_pairs(self) -> float:
-        count = len(self.arms)
-        return 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
-
-    def _bounds(self) -> tuple[Array, Array]:
-        """(K, K) ends of all differences; their errors share what the level leaves."""
-        radius = self._contrasts.compute_half_widths(self._level_of_pairs, self.planned_rows)
-        radius = radius[:-1, :-1]
-        differences = np.nan_to_num(self._contrasts.differences[:-1, :-1])
-        low, high = self._planned_end
-        return np.maximum(low, differences - radius), np.minimum(high, differences + radius)
-
-    def _summarize_arms(self) -> ArmSummaries:
-        means = self._contrasts.differences[:-1, -1]
-        return ArmSummaries(means, *self._bounds(), self.n_observations_, self._contrasts.draws)
-
-    def _by_arm(self, values: Array, first: int = 0) -> dict[Any, float]:
-        return dict(list(zip(self.arms, values.tolist(), strict=True))[first:])
 
 
 def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from posterity.report import charts
-from posterity.report.page import Page, table, tag
+from posterity.report.page import Html, Page, table, tag
 from posterity.report.validation import About, describe_command
+
+# Share of the rows from which on intervals are drawn whole.
+_LATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,12 @@ class EstimateRow:
 
 
 def intervals_report(
-    about: About, remarks: Sequence[str], header: Sequence[str], lines: Sequence[EstimateRow]
+    about: About,
+    remarks: Sequence[str],
+    header: Sequence[str],
+    lines: Sequence[EstimateRow],
+    over_time: Sequence[dict[str, Any]] = (),
+    unit: str = "",
 ) -> str:
     """Make a self-contained HTML page about estimates with intervals.
 
@@ -45,6 +54,10 @@ def intervals_report(
     header : sequence of str
         Headings of the table.
     lines : sequence of EstimateRow
+    over_time : rows of "rows", "name", "value", "low" and "high", optional
+        How the estimates came to be.
+    unit : str
+        Of the estimates; default that of the target.
 
     Returns
     -------
@@ -63,7 +76,7 @@ def intervals_report(
     >>> "<h1>Two</h1>" in page
     True
     """
-    page = Page(about.title)
+    page, unit = Page(about.title), unit or about.unit
     page.parts.extend(tag("p", line) for line in remarks)
     numbers = table(header, [line.cells for line in lines])
     drawn = [
@@ -73,8 +86,8 @@ def intervals_report(
     ]
     if drawn:
         axis = {"field": "name", "type": "nominal", "title": None, "sort": None}
-        value = charts.quantity("value", about.unit)
-        ends = charts.quantity("low", about.unit), charts.quantity("high")
+        value = charts.quantity("value", unit)
+        ends = charts.quantity("low", unit), charts.quantity("high")
         spec = charts.chart(
             "Estimates and their intervals",
             drawn,
@@ -86,9 +99,29 @@ def intervals_report(
         )
         caption = "Each estimate and its interval."
         page.section("Side by side", page.chart(spec, caption, numbers))
+    if over_time:
+        page.section("As rows came", _draw_course(page, unit, list(over_time), numbers))
     page.section("The numbers", numbers)
     describe_command(page, about)
     return page.html()
+
+
+def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> Html:
+    several = list(dict.fromkeys(str(value["name"]) for value in values))
+    last = max(value["rows"] for value in values)
+    x = charts.rows_seen(last, "rows")
+    # Where it happens: the first intervals are many times as wide.
+    late = [value for value in values if value["rows"] >= _LATE * last]
+    ends = [min(value["low"] for value in late), max(value["high"] for value in late)]
+    tooltips = charts.tooltip(
+        rows=("rows", ",.0f"), name=("", ""), value=("estimate", ".4~g"),
+        low=("from", ".4~g"), high=("to", ".4~g"),
+    )  # fmt: skip
+    y = charts.quantity("value", unit, scale={"domain": ends})
+    zero = charts.layer("rule", {"y": {"datum": 0}}, color="#777", strokeDash=[2, 2])
+    layers = [*charts.curves("name", several, x, y, tooltips, opacity=0.15), zero]
+    caption = "Each estimate and its interval, from the first look to the last."
+    return page.chart(charts.chart("Estimates as rows came", values, layers), caption, numbers)
 
 
 __all__ = ["EstimateRow", "intervals_report"]

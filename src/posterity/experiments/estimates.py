@@ -1,0 +1,244 @@
+"""What an experiment knows: means, effects, pairs, the verdict."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions.joint_distribution import require_pandas
+from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.looks import Look, make_frame
+from posterity.experiments.pairs import Pair, compute_lifts
+from posterity.experiments.ratio import SampleRatio
+from posterity.experiments.stopping import ArmSummaries, Decision, Stop
+
+Array = NDArray[np.float64]
+
+
+class Estimates:
+    """Base of :class:`Experiment`: what its rows say so far."""
+
+    arms: tuple[Any, ...]
+    stop: Stop
+    level: float
+    planned_rows: float | None
+    sample_ratio_level: float
+    n_observations_: int
+    is_binary_: bool
+    _counts: Array
+    _contrasts: Contrasts
+    _ratio: SampleRatio
+    _decision: Decision | None
+    _looks: tuple[Look, ...]
+    _planned_end: tuple[Array, Array]
+
+    @property
+    def _is_broken(self) -> bool:
+        return self.sample_ratio_p_value_ < self.sample_ratio_level
+
+    @property
+    def decision_(self) -> Decision | None:
+        """The end, as found at the first look that found one; None if arms came in other shares."""
+        return None if self._is_broken else self._decision
+
+    @property
+    def undecided_reason_(self) -> str | None:
+        """Why there is no verdict; None if there is one."""
+        if self.decision_ is not None:
+            return None
+        if self._is_broken:
+            return (
+                "arms did not come as often as they should have (p = "
+                f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
+                "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
+            )
+        open_ = np.argwhere(~self._contrasts.has_told_spread[:-1, :-1])
+        if open_.size:
+            arm = min(open_[0], key=self._contrasts.effective_rewards.__getitem__)
+            return (
+                f"arm {self.arms[arm]!r} has shown {self._contrasts.effective_rewards[arm]:.0f} "
+                f"rewards, in effect, that tell its spread, and "
+                f"{self._contrasts.needed_rewards[tuple(open_[0])]:.0f} are needed; give "
+                "reward_range= if rewards have one"
+            )
+        return self.stop.waits
+
+    @property
+    def scored_(self) -> dict[Any, int]:
+        """Number of rows of each arm that the estimates are of: those after the first few.
+
+        The first rows are learned only, to predict the rewards of the others.
+        """
+        return {arm: int(n) for arm, n in zip(self.arms, self._contrasts.moments[0], strict=True)}
+
+    @property
+    def mean_(self) -> dict[Any, float]:
+        """Mean reward of each arm if all rows had it; NaN while rows are few."""
+        return self._by_arm(self._contrasts.differences[:-1, -1])
+
+    @property
+    def effect_(self) -> dict[Any, float]:
+        """Difference of the mean of each arm and that of the control."""
+        return self._by_arm(self._contrasts.differences[:-1, 0], first=1)
+
+    @property
+    def interval_(self) -> dict[Any, tuple[float, float]]:
+        """Interval of each effect, valid at all times and for all arms together."""
+        (low, _), (high, _) = self._bounds()
+        both = zip(low[:, 0].tolist(), high[:, 0].tolist(), strict=True)
+        return dict(list(zip(self.arms, both, strict=True))[1:])
+
+    @property
+    def pairs_(self) -> tuple[Pair, ...]:
+        """All pairs of arms, the better arms first; intervals hold at all times and together.
+
+        ``str`` of a pair is a sentence, and ``pandas.DataFrame(test.pairs_)`` a table.
+        """
+        low, high = self._bounds()
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        needed = needed + self.n_observations_ - self._contrasts.rows
+        differences, means = self._contrasts.differences, self._contrasts.differences[:-1, -1]
+        order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
+        pairs = []
+        for a, b in combinations(order.tolist(), 2):
+            at = (b, a) if differences[a, b] < 0.0 else (a, b)
+            other = means[at[1]]
+            pair = Pair(
+                arm=self.arms[at[0]],
+                other=self.arms[at[1]],
+                effect=float(differences[at]),
+                low=float(low[0][at]),
+                high=float(high[0][at]),
+                lift=float(differences[at] / other) if other > 0.0 else np.nan,
+                lift_low=float(low[1][at]),
+                lift_high=float(high[1][at]),
+                expected_rows=float(needed[at]),
+                n_observations=self.n_observations_,
+                in_points=self.is_binary_,
+            )
+            pairs.append(pair)
+        return tuple(pairs)
+
+    @property
+    def probability_best_(self) -> dict[Any, float]:
+        """Probability of each arm that its mean is the largest, for a single look."""
+        return self._by_arm(self._summarize_arms().best)
+
+    @property
+    def expected_loss_(self) -> dict[Any, float]:
+        """Expected loss per row if each arm is chosen; infinite while rows are few."""
+        return self._by_arm(self._summarize_arms().loss)
+
+    @property
+    def expected_rows_(self) -> float:
+        """Rows in all by which an arm is better than all others, if arms are as they seem now.
+
+        About: effects that seem large early are smaller, as a rule. Infinite while rows are few,
+        and where it takes more than some ten thousand times as many.
+        """
+        if self.decision_ is not None:
+            return float(self.decision_.rows)
+        means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
+        return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
+
+    @property
+    def sample_ratio_p_value_(self) -> float:
+        """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
+        return self._ratio.p_value
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row for each arm.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pandas = require_pandas("to_frame")
+        summaries = self._summarize_arms()
+        columns = {
+            "rows": self._counts.astype(int),
+            "scored": self._contrasts.moments[0].astype(int),
+            "mean": summaries.means,
+            "effect": self._contrasts.differences[:-1, 0],
+            "low": summaries.low[:, 0],
+            "high": summaries.high[:, 0],
+            "probability_best": summaries.best,
+            "expected_loss": summaries.loss,
+        }
+        frame = pandas.DataFrame(columns, index=pandas.Index(list(self.arms), name="arm"))
+        frame.loc[frame.index[0], ["effect", "low", "high"]] = np.nan
+        return frame
+
+    def report(self) -> str:
+        """What is known, in sentences: the verdict, each pair, and what is still needed.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> arms = rng.choice(["old", "new"], size=9000)
+        >>> bought = rng.random(9000) < np.where(arms == "new", 0.15, 0.1)
+        >>> print(Experiment(["old", "new"]).observe_rows(arms, bought).report())
+        Decided after 2,048 of 9,000 rows: new is better than all others.
+        new beats old: +5.96 points (+3.74 to +8.18), +65% (+37 to +101%).
+        """
+        return "\n".join([self._describe_verdict(), *map(str, self.pairs_)])
+
+    def _describe_effects(self) -> Look:
+        (low, _), (high, _) = self._bounds()
+        effects = self._contrasts.differences[1:-1, 0]
+        return Look(self.n_observations_, effects, low[1:, 0], high[1:, 0])
+
+    def _describe_verdict(self) -> str:
+        decided = self.decision_
+        if decided is None:
+            return f"Nothing is decided: {self.undecided_reason_}."
+        rows = f"{decided.rows:,} of {self.n_observations_:,} rows"
+        return f"Decided after {rows}: {decided.arm} {decided.reason}."
+
+    def effects_over_time(self) -> Any:
+        """A pandas data frame of each arm's effect as rows came: rows, arm, effect, low, high.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        looks = self._looks
+        if looks and looks[-1].rows < self.n_observations_:
+            looks = (*looks, self._describe_effects())
+        return make_frame(looks, self.arms[1:])
+
+    @property
+    def _level_of_pairs(self) -> float:
+        count = len(self.arms)
+        return 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
+
+    def _bounds(self) -> tuple[Array, Array]:
+        """(2, K, K) ends of all differences and lifts; their errors share what the level leaves."""
+        known, variances = self._contrasts, self._contrasts.variances
+        radius = known.compute_half_widths(self._level_of_pairs, self.planned_rows)[:-1, :-1]
+        differences = np.nan_to_num(known.differences[:-1])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors = radius / np.sqrt(variances[:-1, :-1])
+        lifts = compute_lifts(differences[:, -1], variances, errors)
+        low, high = self._planned_end
+        return (
+            np.maximum(low, [differences[:, :-1] - radius, lifts[0]]),
+            np.minimum(high, [differences[:, :-1] + radius, lifts[1]]),
+        )
+
+    def _summarize_arms(self) -> ArmSummaries:
+        means, (low, high) = self._contrasts.differences[:-1, -1], self._bounds()
+        return ArmSummaries(means, low[0], high[0], self.n_observations_, self._contrasts.draws)
+
+    def _by_arm(self, values: Array, first: int = 0) -> dict[Any, float]:
+        return dict(list(zip(self.arms, values.tolist(), strict=True))[first:])
+
+
+__all__ = ["Estimates"]

@@ -1,0 +1,50 @@
+"""What an experiment has shown as its rows came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions.joint_distribution import require_pandas
+
+Array = NDArray[np.float64]
+
+# By how much rows grow between two looks that are kept, so that a million rows have some 700.
+_GROWTH = 1.02
+
+
+@dataclass(frozen=True)
+class Look:
+    """Effects (K - 1,) beside the control, and their ends, when so many rows had come."""
+
+    rows: int
+    effects: Array
+    low: Array
+    high: Array
+
+
+def keep_look(looks: tuple[Look, ...], look: Look) -> tuple[Look, ...]:
+    """The looks with this one, if enough rows have come since the last."""
+    if looks and look.rows < _GROWTH * looks[-1].rows:
+        return looks
+    return (*looks, look)
+
+
+def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> Any:
+    """A pandas data frame of looks: rows, arm, effect, low, high."""
+    pandas = require_pandas("effects_over_time")
+    names = {"effect": "effects", "low": "low", "high": "high"}
+    columns = {
+        "rows": np.repeat([look.rows for look in looks], len(arms)),
+        "arm": list(arms) * len(looks),
+    }
+    for name, field in names.items():
+        columns[name] = np.array([getattr(look, field) for look in looks]).reshape(-1)
+    return pandas.DataFrame(columns)
+
+
+__all__ = ["Look", "keep_look", "make_frame"]

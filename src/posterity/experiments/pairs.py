@@ -1,0 +1,114 @@
+"""Two arms side by side: their difference, the relative lift, and what is still open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# How many times the rows so far a sentence tells anyone to wait for.
+_LONGEST_WAIT = 30.0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The difference of two arms, of which ``arm`` has the larger mean so far.
+
+    Attributes
+    ----------
+    arm, other : names
+    effect, low, high : float
+        Mean of ``arm`` less that of ``other``, and its interval.
+    lift, lift_low, lift_high : float
+        The same as a share of the mean of ``other``: 0.25 is 25% more. NaN and infinite while that
+        mean may be 0 or less.
+    expected_rows : float
+        Rows in all by which the interval leaves out 0, if the arms are as they seem now; infinite
+        where that takes more than some ten thousand times as many.
+    n_observations : int
+        Rows so far.
+    in_points : bool
+        True if rewards are no and yes, whose effects are read in percentage points.
+    """
+
+    arm: Any
+    other: Any
+    effect: float
+    low: float
+    high: float
+    lift: float
+    lift_low: float
+    lift_high: float
+    expected_rows: float
+    n_observations: int
+    in_points: bool
+
+    @property
+    def is_decided(self) -> bool:
+        """True if the interval of the difference leaves out 0."""
+        return self.low > 0.0
+
+    def __str__(self) -> str:
+        if self.is_decided:
+            return f"{self.arm} beats {self.other}: {self._describe_effect()}."
+        if not math.isfinite(self.low + self.high):
+            return f"{self.arm} against {self.other}: too few rows yet."
+        more = self.expected_rows - self.n_observations
+        soon = 0.0 < more < _LONGEST_WAIT * self.n_observations
+        waits = f"; about {_round(more):,} more rows would tell" if soon else ""
+        return f"{self.arm} against {self.other}: not decided, {self._describe_effect()}{waits}."
+
+    def _describe_effect(self) -> str:
+        scale, unit = (100.0, " points") if self.in_points else (1.0, "")
+        ends = f"{_sign(scale * self.low)} to {_sign(scale * self.high)}"
+        told = f"{_sign(scale * self.effect)}{unit} ({ends})"
+        if not math.isfinite(self.lift_low + self.lift_high):
+            return told
+        ends = f"{100.0 * self.lift_low:+.0f} to {100.0 * self.lift_high:+.0f}%"
+        return f"{told}, {100.0 * self.lift:+.0f}% ({ends})"
+
+
+def _sign(value: float) -> str:
+    return f"{value:+.3g}"
+
+
+def _round(rows: float) -> int:
+    """To two digits: what is expected is not known better."""
+    return int(float(f"{rows:.2g}"))
+
+
+def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array, Array]:
+    r"""(K, K) ends of the relative lift of each row's arm over each column's (Fieller 1954).
+
+    The lift is :math:`c - 1` where :math:`\theta_a - c\,\theta_b = 0`. The interval holds each
+    :math:`c` whose difference is within so many standard errors of 0, so that it leaves out no lift
+    where the interval of the difference leaves out 0, and the other way round.
+
+    Parameters
+    ----------
+    means : (K,)
+        Estimates.
+    variances : (K + 1, K + 1)
+        Of the differences of all arms, the last one being 0.
+    errors : (K, K)
+        Half widths of the intervals of differences, in standard errors.
+    """
+    own = variances[:-1, -1]
+    covariance = 0.5 * (own[:, None] + own - variances[:-1, :-1])
+    square = np.square(errors)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        below = np.square(means) - square * own  # of c^2
+        middle = means[:, None] * means - square * covariance
+        above = np.square(means)[:, None] - square * own[:, None]
+        root = np.sqrt(np.maximum(np.square(middle) - below * above, 0.0))
+        low, high = (middle - root) / below - 1.0, (middle + root) / below - 1.0
+    known = (below > 0.0) & (means > 0.0) & np.isfinite(low + high)
+    return np.where(known, low, -np.inf), np.where(known, high, np.inf)
+
+
+__all__ = ["Pair", "compute_lifts"]

@@ -1,0 +1,117 @@
+"""How many rows an experiment takes, before the first."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq
+
+from posterity.sequential import compute_power
+
+# Rows between which the answer is looked for.
+_FEWEST, _MOST = 10.0, 1e15
+
+
+def plan(
+    baseline: float,
+    effect: float,
+    power: float = 0.9,
+    *,
+    standard_deviation: float | None = None,
+    arms: int = 2,
+    level: float = 0.95,
+) -> int:
+    """How many rows to plan, so that an effect is found with this probability.
+
+    Give it as ``planned_rows`` of :class:`Experiment` before the first row. Arms come equally
+    often, and you may look at any time: with probability ``power`` the better of two arms is found
+    by then, often long before.
+
+    Parameters
+    ----------
+    baseline : float
+        Mean reward of the control: the share of yes where rewards are yes and no.
+    effect : float
+        The difference worth finding, in the same unit: 0.003 for 1.5% beside 1.2%.
+    power : float
+        Above 0 and below 1.
+    standard_deviation : float, optional
+        Of rewards within an arm, where they are numbers. Default: rewards are 0 or 1, and it
+        follows from ``baseline``.
+    arms : int
+        Their number; all pairs are compared.
+    level : float
+        That of all intervals together.
+
+    Returns
+    -------
+    int
+        Rows of all arms together.
+
+    Raises
+    ------
+    ValueError
+        For shares outside of 0 to 1, no effect, and numbers that can't be.
+
+    Notes
+    -----
+    The bound on a sum of errors is constant until the planned rows (O'Brien and Fleming 1979), and
+    a random walk with drift crosses a constant with a probability that is known
+    (:func:`posterity.sequential.compute_power`).
+
+    Examples
+    --------
+    >>> plan(0.05, 0.005)
+    96000
+    >>> plan(20.0, 2.0, standard_deviation=30.0, power=0.8)
+    8240
+    """
+    if not 0.0 < power < 1.0 or not 0.0 < level < 1.0:
+        raise ValueError(f"power is {power} and level is {level}: give numbers between 0 and 1")
+    if not (math.isfinite(effect) and effect != 0.0):
+        raise ValueError(f"effect is {effect}: give the difference that is worth finding")
+    if arms < 2:
+        raise ValueError(f"arms is {arms}: an experiment has at least two")
+    variance = _sum_variances(baseline, effect, standard_deviation)
+    pairs = arms * (arms - 1) / 2
+    each = 1.0 - (1.0 - level) / pairs
+
+    def lacks(log_rows: float) -> float:
+        drift = abs(effect) * math.sqrt(math.exp(log_rows) / (arms * variance))
+        return compute_power(drift, each) - power
+
+    ends = math.log(_FEWEST), math.log(_MOST)
+    if lacks(ends[0]) >= 0.0:
+        return int(_FEWEST)
+    if lacks(ends[1]) < 0.0:
+        raise ValueError(
+            f"an effect of {effect:g} takes more than {_MOST:g} rows: give a larger one"
+        )
+    return _round_up(math.exp(brentq(lacks, *ends, xtol=1e-6)))
+
+
+def _sum_variances(baseline: float, effect: float, standard_deviation: float | None) -> float:
+    """Sum of the variances of the rewards of two arms."""
+    if standard_deviation is not None:
+        if not 0.0 < standard_deviation < math.inf:
+            raise ValueError(f"standard_deviation is {standard_deviation}: it must be above 0")
+        return 2.0 * standard_deviation**2
+    shares = baseline, baseline + effect
+    if not all(0.0 <= share <= 1.0 for share in shares):
+        raise ValueError(
+            f"baseline is {baseline} and baseline + effect is {shares[1]:g}: shares lie between 0 "
+            "and 1; where rewards are numbers, give standard_deviation="
+        )
+    variance = sum(share * (1.0 - share) for share in shares)
+    if variance == 0.0:
+        raise ValueError(f"baseline is {baseline} and effect {effect}: no reward would vary")
+    return variance
+
+
+def _round_up(rows: float) -> int:
+    """To three digits."""
+    unit = 10.0 ** max(math.floor(math.log10(rows)) - 2, 0)
+    return int(math.ceil(rows / unit) * unit)
+
+
+__all__ = ["plan"]
