@@ -308,7 +308,7 @@ def test_a_copy_and_a_pickle_go_on() -> None:
 
 def test_what_can_not_be_is_said(tmp_path: Any) -> None:
     with pytest.raises(TypeError, match="derived from posterity"):
-        BayesianGeneralizedLinear("poisson").fit(X, Y["count"])  # type: ignore[arg-type]
+        BayesianGeneralizedLinear(Poisson).fit(X, Y["count"])  # type: ignore[arg-type]
     with pytest.raises(NotImplementedError, match="define distribution"):
         BayesianGeneralizedLinear(Likelihood()).fit(X, Y["count"])
     bad = Y["wait"].copy()
@@ -338,3 +338,14 @@ def test_first_rows_under_heavy_tails_are_predicted_sensibly(seed: int) -> None:
     y = rows @ [1.0, -2.0, 0.5] + 5.0 + rng.standard_t(4.0, size=20)
     predictive = BayesianGeneralizedLinear(StudentT(4.0, 1.0)).predict_then_learn(rows, y)
     assert np.abs(predictive.mean()).max() < 1e3
+
+
+def test_likelihood_by_its_name() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = rng.poisson(np.exp(X[:, 0]))
+    one, other = (BayesianGeneralizedLinear(each).fit(X, y) for each in ("poisson", Poisson()))
+    assert one.coef_ == pytest.approx(other.coef_, rel=1e-12)
+    assert copy.deepcopy(one).predict(X) == pytest.approx(one.predict(X))
+    with pytest.raises(ValueError, match="'poison': it must be 'bernoulli', 'poisson'"):
+        BayesianGeneralizedLinear("poison").fit(X, y)

@@ -359,7 +359,7 @@ def test_any_likelihood_learns_groups(likelihood: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ({"likelihood": "counts"}, ValueError, "it must be 'gaussian', 'poisson', 'bernoulli'"),
+        ({"likelihood": "counts"}, ValueError, "it must be 'gaussian', 'bernoulli', 'poisson'"),
         ({"likelihood": 3}, TypeError, "as Poisson()"),
         ({"likelihood": Gamma()}, ValueError, "do not learn its shape"),
         ({"likelihood": "poisson", "noise_precision": 2.0}, ValueError, "leave them out"),

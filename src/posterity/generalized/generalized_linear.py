@@ -15,6 +15,7 @@ from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.base import GeneralizedModel
 from posterity.likelihoods import Likelihood
+from posterity.likelihoods.words import read_likelihood
 from posterity.linear.offsets import read_offset
 from posterity.other_names import accept_other_names
 
@@ -323,8 +324,9 @@ class BayesianGeneralizedLinear(GeneralizedRegression):
 
     Parameters
     ----------
-    likelihood : Likelihood
-        One of :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``, or your own. What it has as
+    likelihood : Likelihood or str
+        A name, "bernoulli", "poisson" or "gamma"; one of
+        :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``; or your own. What it has as
         parameters (a scale, a dispersion) is taken as known, but for those that are left open, as
         in ``Gamma()``: these are learned.
     prior_mean : float, (m,) array or dict, default 0.0
@@ -366,8 +368,8 @@ class BayesianGeneralizedLinear(GeneralizedRegression):
 
     Raises
     ------
-    TypeError
-        When it learns, if ``likelihood`` is no :class:`posterity.likelihoods.Likelihood`.
+    TypeError, ValueError
+        When it learns, if ``likelihood`` is none, or a name that there isn't.
 
     Examples
     --------
@@ -394,12 +396,7 @@ class BayesianGeneralizedLinear(GeneralizedRegression):
     array([[4., 9.]])
     """
 
-    likelihood: Likelihood
+    likelihood: Likelihood | str
 
     def _likelihood(self) -> Likelihood:
-        if not isinstance(self.likelihood, Likelihood):
-            raise TypeError(
-                f"likelihood is {self.likelihood!r}: it must be an instance of a class derived "
-                "from posterity.likelihoods.Likelihood, as Poisson()"
-            )
-        return self.likelihood
+        return read_likelihood(self.likelihood)

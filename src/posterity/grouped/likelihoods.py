@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from posterity.likelihoods import Bernoulli, Likelihood, Poisson
+from posterity.likelihoods import Likelihood
+from posterity.likelihoods.words import read_likelihood
 
 NORMAL = "gaussian"
-NAMED: dict[str, Likelihood | None] = {
-    NORMAL: None,
-    "poisson": Poisson(),
-    "bernoulli": Bernoulli(),
-}
 
 
 def choose_likelihood(given: Likelihood | str) -> Likelihood | None:
@@ -22,18 +18,9 @@ def choose_likelihood(given: Likelihood | str) -> Likelihood | None:
     >>> choose_likelihood("poisson")
     Poisson()
     """
-    if isinstance(given, str):
-        if given in NAMED:
-            return NAMED[given]
-        names = ", ".join(map(repr, NAMED))
-        raise ValueError(
-            f"likelihood is {given!r}: it must be {names}, or a value of posterity.likelihoods"
-        )
-    if not isinstance(given, Likelihood):
-        raise TypeError(
-            f"likelihood is {given!r}: it must be a name, or an instance of a class derived from "
-            "posterity.likelihoods.Likelihood, as Poisson()"
-        )
+    if isinstance(given, str) and given == NORMAL:
+        return None
+    given = read_likelihood(given, NORMAL)
     if given.parameter is not None and given.learns_parameter:
         raise ValueError(
             f"likelihood is {given!r}: groups do not learn its {given.parameter.name}; give it, "
