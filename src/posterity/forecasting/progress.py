@@ -13,7 +13,6 @@ from posterity.forecasting.borrowing import find_loan, lend
 from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.combining import find_counted, find_usable
 from posterity.forecasting.ensemble import (
-    ForecastOrigin,
     FormLevels,
     Learner,
     begin_learners,
@@ -29,7 +28,7 @@ from posterity.forecasting.trials import (
     TrialScores,
     choose_draws,
     choose_windows,
-    get_columns_from,
+    extend_columns,
     get_outcomes_from,
 )
 from posterity.forecasting.weighing import CommonScores
@@ -196,14 +195,9 @@ def _forecast_columns(
     """Forecasts before each of these columns, which are learned on the way."""
     paths: list[Paths] = []
     knows = []
-
-    def future(column: int) -> Array:
-        return get_columns_from(whole, column, trials.h)
-
+    exogenous = extend_columns(whole, trials.h)
     for number, learner in enumerate(learners):
-        each = list(learner.find_origins(levels[learner.form], columns, future))
-        learner.prior(each[0])
-        start = ForecastOrigin.stack(each)
+        start = learner.find_origins(levels[learner.form], columns, exogenous, trials.h)
         knows.append(start.has_enough_rows)
         paths.append(join_paths(learner.draw_paths_from(start, size)))
         trials.add(number, columns, start.has_enough_rows, paths[-1], whole)
@@ -248,7 +242,8 @@ def _find_closed(whole: Panel, columns: range, h: int) -> NDArray[np.bool_]:
     back = [
         np.broadcast_to(np.arange(1, h + 1) - whole.length + at, (len(whole), h)) for at in columns
     ]
-    future = [np.nan_to_num(get_columns_from(whole, at, h)) for at in columns]
+    known = np.nan_to_num(extend_columns(whole, h))
+    future = [known[:, at : at + h] for at in columns]
     found = [whole.find_closed(*each) for each in zip(future, back, strict=True)]
     return np.concatenate(found)
 
