@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.gaps import carry_forward
-from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
+from posterity.forecasting.holidays import CLOSED, TREND
 from posterity.forecasting.marginals import Component, Marginals, scale_spread
 from posterity.forecasting.mixtures import LARGEST_LOG
-from posterity.forecasting.panel import make_names_array
+from posterity.forecasting.names import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.rows import Levels
@@ -189,8 +189,8 @@ class Explanation:
         if self.closed.any():
             whole = sum(means.values(), np.zeros(1))
             means[CLOSED] = np.where(self.closed[series, None], -whole, 0.0)
-        unseen = self.plan.measure_unseen(levels.effects)[series, None]
-        sds[HOLIDAYS] = unseen * (means[TREND] if base.log else 1.0)
+        for name, unseen in self.plan.measure_unseen(levels.effects).items():
+            sds[name] = unseen[series, None] * (means[TREND] if base.log else 1.0)
         parts = {}
         for name, mean in means.items():
             spread = SMOOTHING * mean.std(axis=1, keepdims=True)

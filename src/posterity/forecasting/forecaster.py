@@ -271,7 +271,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         if self._panel.single and series is None:
             return self._copy_from(self._panel.append(row))
         recent = row if self._recent is None else self._recent.append(row)
-        if recent.observed.sum() > GROWTH * self._panel.observed.sum():
+        many = recent.observed.sum() > GROWTH * self._panel.observed.sum()
+        if many or recent.names != self._panel.names:
             return self._copy_from(self._panel.append(recent))
         self._recent = recent
         return self

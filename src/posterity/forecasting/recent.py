@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
 from posterity.forecasting.levels import expand_row
+from posterity.forecasting.names import join_names
 from posterity.forecasting.panel import Panel, convert_to_values
 from posterity.kernel.values import read_floats
 
@@ -60,28 +61,29 @@ def read_next_row(
     end = int(panel.ends[find_number(panel, name)])
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
-    columns = _read_columns(x, panel.names)
-    if columns.shape != (len(panel.names),) or not np.isfinite(columns).all():
+    names, columns = _read_columns(x, panel.names)
+    if columns.shape != (len(names),) or not np.isfinite(columns).all():
         raise ValueError(
             f"x is {x!r}: it must have a finite number for each of the exogenous columns "
             f"{list(panel.names)}"
         )
+    join_names(panel.names, names)
     return replace(
         panel,
         ids=(name,),
         values=convert_to_values([y], panel.describe_series(name))[None],
         ends=np.array([end + 1]),
         columns=columns[None, None],
+        names=names,
     )
 
 
-def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Exogenous columns of one row, in the order of their names."""
+def _read_columns(x: Any, names: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
+    """Names and values of the exogenous columns of one row: also of a level that is new."""
     if isinstance(x, Mapping):
-        x = expand_row(x, names)
-        # Without known columns, any column is one too many.
-        x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
-    return np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)
+        row = dict.fromkeys(names, np.nan) | expand_row(x, names)
+        names, x = tuple(row), list(row.values())
+    return names, np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
