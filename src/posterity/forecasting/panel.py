@@ -228,7 +228,7 @@ class Panel:
         """The same with these exogenous columns: zeros of levels that it has not."""
         if names == self.names:
             return self
-        known = np.isfinite(self.columns).all(axis=2)[:, :, None]
+        known = np.asarray(np.isfinite(self.columns).all(axis=2))[:, :, None]
         columns = np.where(known, np.zeros(len(names)), np.nan)
         columns[:, :, [names.index(name) for name in self.names]] = self.columns
         return replace(self, columns=columns, names=names)
