@@ -96,7 +96,9 @@ def test_columns_of_text_are_columns_of_levels() -> None:
     alone.learn_one(1.0, x={"holiday": "yes"})
     with pytest.raises(ValueError, match=r"'holiday' is None at row 0 .*which is no text"):
         model.forecast(1, plan.assign(holiday=None))
-    with pytest.raises(ValueError, match=r"exogenous columns \['when=late'\], but the learned rows had"):
+    with pytest.raises(
+        ValueError, match=r"exogenous columns \['when=late'\], but the learned rows had"
+    ):
         model.partial_fit(plan.drop(columns="holiday").assign(when="late", y=1.0))
     assert model.n_observations_ == 60
 

@@ -27,6 +27,11 @@ def make_names_array(names: tuple[Any, ...]) -> NDArray[Any]:
     return array
 
 
+def have_same_terms(names: Iterable[Any], others: Iterable[Any]) -> bool:
+    """Return True if names of columns are the same, but for the levels of those of text."""
+    return set(map(_find_term, names)) == set(map(_find_term, others))
+
+
 def join_names(names: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
     """Names of the columns of either, where they differ in levels alone.
 
@@ -37,13 +42,12 @@ def join_names(names: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
     """
     if tuple(names) == tuple(others):
         return tuple(names)
-    terms = dict.fromkeys(map(_find_term, names))
-    if set(terms) != set(map(_find_term, others)):
+    if not have_same_terms(names, others):
         raise ValueError(
             f"the rows have the exogenous columns {list(others)}, but the learned rows had "
             f"{list(names)}: give the same"
         )
-    both = {*names, *others}
+    terms, both = dict.fromkeys(map(_find_term, names)), {*names, *others}
     return tuple(
         name for term in terms for name in sort_names(n for n in both if _find_term(n) == term)
     )

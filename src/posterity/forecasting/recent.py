@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
 from posterity.forecasting.levels import expand_row
-from posterity.forecasting.names import join_names
+from posterity.forecasting.names import have_same_terms
 from posterity.forecasting.panel import Panel, convert_to_values
 from posterity.kernel.values import read_floats
 
@@ -62,12 +62,12 @@ def read_next_row(
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
     names, columns = _read_columns(x, panel.names)
-    if columns.shape != (len(names),) or not np.isfinite(columns).all():
+    known = have_same_terms(names, panel.names) and columns.shape == (len(names),)
+    if not (known and np.isfinite(columns).all()):
         raise ValueError(
             f"x is {x!r}: it must have a finite number for each of the exogenous columns "
             f"{list(panel.names)}"
         )
-    join_names(panel.names, names)
     return replace(
         panel,
         ids=(name,),
