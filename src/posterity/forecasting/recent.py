@@ -110,3 +110,21 @@ def find_number(panel: Panel, name: Any) -> int:
         f"series {name!r} is unknown: the series are {listed}"
         f"{', ...' if len(panel) > NAMED else ''}; partial_fit learns new ones"
     )
+
+
+def count_new(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+    """(S,) steps from the ends of series in a panel to those in ``whole``; 0 of new series."""
+    end_of = dict(zip(panel.ids, panel.ends, strict=True))
+    ends = zip(whole.ids, whole.ends, strict=True)
+    return np.array([end - end_of.get(name, end) for name, end in ends])
+
+
+def align_to_calendar(panel: Panel, reference: Panel) -> Panel:
+    """The rows of a panel on the grid of another."""
+    begun = np.arange(panel.length) >= panel.length - panel.lengths[:, None]
+    which, column = np.nonzero(begun)
+    back = panel.length - 1 - column
+    index = reference.calendar.index(panel.calendar.times(panel.ends[which] - back))
+    rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)[begun]
+    aligned = Panel.of_rows(panel.ids, which, index, rows, reference.calendar, panel.names)
+    return replace(aligned, single=panel.single)
