@@ -285,7 +285,9 @@ def _weigh_scales(
     And losses of each scale. Scales come with the logarithms of the slopes of values by them, the
     values themselves first.
     """
-    known, losses, missed = np.isfinite(values), [], []
+    losses: list[Array] = []
+    missed: list[Array] = []
+    known = np.isfinite(values)
     for scale, slope in scales:
         error, sd = compare_with_expected(scale, known, periods)
         with np.errstate(divide="ignore", invalid="ignore"):
