@@ -532,7 +532,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         events = self._prepared.events
         known = events.build_columns(panel.calendar, steps)
         m, columns = len(panel.names), np.concatenate([given, known], axis=2)
-        return Plan.of(panel, columns, events.find_groups(m), events.find_holidays(m))
+        groups, occasions = events.find_groups(m), events.find_occasions(m)
+        return Plan.of(panel, columns, groups, events.find_holidays(m), occasions)
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -42,8 +42,8 @@ class Plan:
     ``values`` (S, h, m) are no further from the learned range, from ``low`` (S, m) to ``high``,
     than that is wide, and ``given`` (S, h, m) are those of the user. ``ratio`` (S, h, m) are
     distances from the range over its width, where these are above 1, e where a column never varied,
-    else 1. ``groups`` say by name which columns have one component, and ``holidays`` the column of
-    those that were not seen, and of each that was.
+    else 1. ``groups`` say by name which columns have one component, ``holidays`` the column of
+    those that were not seen, and of each that was, and ``occasions`` which are 1 on days of a name.
     """
 
     panel: Panel
@@ -54,6 +54,7 @@ class Plan:
     ratio: Array
     groups: Mapping[str, Sequence[int]]
     holidays: Sequence[int] = ()
+    occasions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -62,6 +63,7 @@ class Plan:
         given: Array,
         groups: Mapping[str, Sequence[int]] | None = None,
         holidays: Sequence[int] = (),
+        occasions: Mapping[str, Sequence[int]] | None = None,
     ) -> Plan:
         """Return the plan of a panel; ``groups`` are columns of the calendar that go together."""
         known = np.isfinite(panel.columns)
@@ -85,7 +87,7 @@ class Plan:
             stem = str(name).partition("=")[0]
             each.setdefault(f"column {stem}" if stem in taken else stem, []).append(place)
         each |= {name: list(columns) for name, columns in (groups or {}).items()}
-        return cls(panel, given, values, low, high, ratio, each, holidays)
+        return cls(panel, given, values, low, high, ratio, each, holidays, occasions or {})
 
     @property
     def far(self) -> NDArray[np.bool_]:
@@ -104,6 +106,21 @@ class Plan:
             if len(columns) > 1 and columns[0] < m:  # levels of a column of text
                 found[:, columns] = np.eye(len(columns))[means[:, columns].argmax(axis=1)]
         return found
+
+    def list_cases(self) -> dict[str, Array]:
+        """(S, m) columns as usual but for one thing, by its name: see :func:`compute_effects`."""
+        found = {}
+        for columns in self.groups.values():
+            level = len(columns) > 1 and columns[0] < len(self.panel.names)
+            for place in columns if columns[0] < len(self.panel.names) else ():
+                case = self.usual.copy()
+                case[:, columns] *= 1.0 - level
+                case[:, place] += 1.0
+                found[str(self.panel.names[place])] = case
+        for name, places in self.occasions.items():
+            found[name] = self.usual.copy()
+            found[name][:, places] = 1.0
+        return {name: case for name, case in found.items() if (case != self.usual).any()}
 
     def widen(self, path: Paths, effects: Array) -> Paths:
         """Paths of one form with the variance of what is not known; ``effects`` are (S, m)."""
