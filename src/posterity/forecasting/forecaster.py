@@ -371,7 +371,7 @@ class Forecaster(AtomicModel, BaseEstimator):
 
         Nothing that is forecast has seen what it is compared with: the row k steps ahead is learned
         k rows after its forecast. Forms learn each row exactly, and are weighed anew when a tenth
-        more rows have come.
+        more rows have come, or 240 or ten horizons more.
 
         Parameters
         ----------

@@ -24,6 +24,7 @@ from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import STEP, Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
+    MOST_WINDOWS,
     Trials,
     TrialScores,
     choose_draws,
@@ -35,8 +36,9 @@ from posterity.forecasting.weighing import CommonScores
 
 Array = NDArray[np.float64]
 
-# Weights of forms are updated when the series have grown by this share, and by a horizon.
-GROWTH = 0.1
+# Weights of forms are updated when the series have grown by this share, and by a horizon, and at
+# the latest after so many rows, and when all windows in which forms are tried are new.
+GROWTH, MOST_ROWS = 0.1, 240
 # Values in the paths of the forecasts that are made together.
 BLOCK = 1_000_000
 
@@ -169,7 +171,8 @@ def _forecast_stretches(
             draws = choose_draws(size, len(typical))
             trials.run(*begin_learners(forms, now), whole, missing, draws)
         tried = trials.scores(now, origins, steps)
-        due = min(first + max(h, int(GROWTH * first)), whole.length)
+        grown = min(int(GROWTH * first), max(MOST_ROWS, MOST_WINDOWS * h))
+        due = min(first + max(h, grown), whole.length)
         past = whole.before(whole.length - due)
         # Effects of columns, and by how much levels have moved, are known better by now.
         if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
