@@ -35,6 +35,27 @@ def test_it_says_what_the_forecaster_says() -> None:
     np.testing.assert_allclose(ends.T, np.array(expected.interval(0.9))[:, [0, 2, 11]])
 
 
+def test_it_has_the_parameters_of_the_forecaster() -> None:
+    assert set(SktimeForecaster.get_param_names()) == set(Forecaster().get_params())
+    y = series().to_timestamp().resample("D").ffill()[:200]
+    model = SktimeForecaster(n_draws=4, holidays="DE", upper_bound=12.0).fit(y, fh=[1, 2])
+    expected = Forecaster(n_draws=4, holidays="DE", upper_bound=12.0).fit(y).forecast(2)
+    np.testing.assert_array_equal(model.predict(), expected.median())
+
+
+def test_text_and_censored_columns() -> None:
+    y = series()
+    X = pandas.DataFrame({"sale": ["no", "yes", "no"] * 24, "empty": [0.0, 0.0, 1.0] * 24}, y.index)
+    model = SktimeForecaster(censored="empty", n_draws=4).fit(y[:60], X[:60], fh=[1, 3])
+    expected = Forecaster(censored="empty", n_draws=4, seasonality=12).fit(
+        y[:60].to_numpy(), X[:60].reset_index(drop=True)
+    )
+    future = pandas.DataFrame({"sale": ["no", "no", "no"]})  # the second is as the first
+    np.testing.assert_allclose(
+        model.predict(X=X.iloc[[60, 62]]), expected.forecast(3, future).median()[[0, 2]]
+    )
+
+
 def test_updates_learn() -> None:
     y = series()
     parts = SktimeForecaster().fit(y[:60], fh=[1]).update(y[60:])

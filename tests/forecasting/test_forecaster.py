@@ -283,6 +283,20 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
         np.testing.assert_allclose(bank.count, one_by_one.count)
 
 
+def test_a_slope_that_turned_is_followed() -> None:
+    t = np.arange(110)
+    course = 100.0 + np.where(t < 70, 0.5 * t, 35.0 - 0.5 * (t - 70))
+    y = course + np.random.default_rng(1).normal(size=110)
+    forms = Forecaster(seasonality=()).fit(y).forms_
+    steep = [form for form in forms if form.half_lives == (3.0, 9.0)]
+    assert [form.log for form in steep] == [True, False]
+    forecast = Forecaster(forms=steep).fit(y).forecast(10)
+    assert np.abs(forecast.median() - (course[-1] - 0.5 * np.arange(1, 11))).mean() < 2.0
+    assert not any(
+        form.half_lives == (3.0, 9.0) for form in Forecaster(seasonality=12).fit(y).forms_
+    )
+
+
 def test_progressive_validation_from_nothing(monthly: Array) -> None:
     progress = Forecaster(forms=SIMPLE).forecast_then_learn(monthly, h=3)
     assert progress.median.shape == (108, 1, 3)

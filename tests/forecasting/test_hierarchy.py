@@ -110,3 +110,22 @@ def test_what_is_refused() -> None:
     assert reconcile(uneven, {"all": ["a", "c"]}).ids == ("a", "b", "c", "all")
     with pytest.raises(ValueError, match="there is a single series"):
         reconcile(Forecaster().fit(np.arange(20.0) % 3).forecast(2), {"x": ["y"]})
+
+
+@pytest.mark.parametrize("bottom_up", [False, True])
+def test_sums_end_where_all_of_their_parts_do(bottom_up: bool) -> None:
+    rng = np.random.default_rng(0)
+    parts = {name: rng.poisson(0.5, size=80).astype(float) for name in "ab"}
+    parts |= {"c": np.exp(0.8 * rng.normal(size=80)), "d": rng.normal(size=80)}
+    parts["all"] = parts["a"] + parts["b"] + parts["c"]
+    forms = [Form(0, drift=False), Form(0, drift=False, log=True)]
+    forecast = Forecaster(forms=forms, seasonality=()).fit(parts).forecast(6)
+    groups = {"all": ["a", "b", "c"], "free": ["a", "d"]}
+    agreed = reconcile(forecast, groups, bottom_up=bottom_up)
+    low = agreed.quantile(0.001)
+    assert (low[[0, 1, 2, 4]] >= 0.0).all()
+    assert (low[[3, 5]] < 0.0).all()
+    np.testing.assert_allclose(agreed.mean()[4], agreed.mean()[:3].sum(axis=0), rtol=1e-3)
+    total = agreed.total().quantile(0.001)[:, 0]
+    assert (total[[0, 1, 2, 4]] >= 0.0).all()
+    assert (total[[3, 5]] < 0.0).all()

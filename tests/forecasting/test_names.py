@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from posterity import load, save
-from posterity.forecasting import Forecaster, Form, VectorAutoregression
+from posterity.forecasting import Forecaster, ForecastWarning, Form, VectorAutoregression
 
 pandas = pytest.importorskip("pandas")
 
@@ -94,14 +94,66 @@ def test_columns_of_text_are_columns_of_levels() -> None:
     alone = Forecaster(forms=[Form()], seasonality=()).fit(Y[:, 0], X=frame[["holiday"]])
     assert alone.exogenous_ == ("holiday=no", "holiday=yes")
     alone.learn_one(1.0, x={"holiday": "yes"})
-    with pytest.raises(ValueError, match="'holiday' is 'maybe', which is none of its levels"):
-        alone.learn_one(1.0, x={"holiday": "maybe"})
+    with pytest.raises(ValueError, match=r"'holiday' is None at row 0 .*which is no text"):
+        model.forecast(1, plan.assign(holiday=None))
     with pytest.raises(
-        ValueError, match=r"'holiday' is 'maybe' at row 0 .*give one of 'no', 'yes'"
+        ValueError, match=r"exogenous columns \['when=late'\], but the learned rows had"
     ):
-        model.forecast(1, plan.assign(holiday="maybe"))
-    with pytest.raises(ValueError, match="'holiday' has the level 'maybe', which was not learned"):
-        model.partial_fit(plan.assign(holiday="maybe", y=1.0))
+        model.partial_fit(plan.drop(columns="holiday").assign(when="late", y=1.0))
+    assert model.n_observations_ == 60
+
+
+def test_a_level_that_comes_later_is_learned_as_with_all_rows() -> None:
+    sale = np.array(["no", "yes", "no"] * 20, dtype=object)
+    sale[[47, 55]] = "big"
+    y = Y[:, 0] + 5.0 * (sale == "big")
+    frame = pandas.DataFrame({"ds": DAYS, "y": y, "sale": sale})
+    plan = pandas.DataFrame({"ds": pandas.date_range(DAYS[-1], periods=3)[1:], "sale": "big"})
+    forms = [Form(), Form(0, drift=False)]
+    whole = Forecaster(forms=forms, seasonality=()).fit(frame)
+    parts = Forecaster(forms=forms, seasonality=()).fit(frame[:40]).partial_fit(frame[40:])
+    merged = Forecaster(forms=forms, seasonality=()).fit(frame[:40])
+    merged.merge(Forecaster(forms=forms, seasonality=()).fit(frame[40:]))
+    rows = Forecaster(forms=forms, seasonality=()).fit(frame[:40])
+    for _, row in frame[40:].iterrows():
+        rows.learn_one(row["y"], {"sale": row["sale"]})
+    expected = whole.forecast(2, plan).quantile(0.9)
+    for model in (whole, parts, merged, rows):
+        assert model.exogenous_ == ("sale=big", "sale=no", "sale=yes")
+        np.testing.assert_array_equal(model.forecast(2, plan).quantile(0.9), expected)
+    passed = (
+        Forecaster(forms=forms, seasonality=()).fit(frame[:40]).forecast_then_learn(frame[40:], 1)
+    )
+    assert np.isfinite(passed.median).all()
+
+
+def test_a_level_that_comes_later_in_one_of_many_series() -> None:
+    frame = pandas.DataFrame({"ds": np.tile(DAYS, 2), "y": Y[:, :2].T.reshape(-1), "sale": "no"})
+    frame.loc[::5, "sale"] = "yes"
+    frame["unique_id"] = np.repeat(["a", "b"], 60)
+    model = Forecaster(forms=[Form()], seasonality=()).fit(frame)
+    model.learn_one(1.0, {"sale": "yes"}, series="a").learn_one(2.0, {"sale": "big"}, series="a")
+    assert model.exogenous_ == ("sale=big", "sale=no", "sale=yes")
+    assert model.n_observations_ == 122
+
+
+def test_an_unseen_level_of_the_plan_is_as_uncertain_as_levels_differ() -> None:
+    rng = np.random.default_rng(3)
+    sizes = dict(zip("abcdef", [-60.0, -30.0, -10.0, 10.0, 30.0, 60.0], strict=True))
+    level = rng.choice(list(sizes), size=120)
+    y = 300.0 + np.array([sizes[one] for one in level]) + rng.normal(size=120)
+    days = pandas.date_range("2026-01-01", periods=122)
+    frame = pandas.DataFrame({"ds": days[:120], "y": y, "menu": level})
+    model = Forecaster(forms=[Form(0, drift=False)], seasonality=()).fit(frame)
+    plan = pandas.DataFrame({"ds": days[120:], "menu": ["fish", "a"]})
+    with pytest.warns(ForecastWarning, match="a level of 'menu' for the series at 2026-05-01"):
+        forecast = model.forecast(2, plan)
+    low, high = forecast.interval(0.9)
+    assert 240.0 < forecast.median()[0] < 360.0
+    assert 100.0 < high[0] - low[0] < 200.0
+    assert high[1] - low[1] < 8.0
+    low, high = forecast.components()["menu"].interval(0.9)
+    assert 100.0 < high[0] - low[0] < 200.0
 
 
 def test_columns_of_other_values_say_what_to_do() -> None:

@@ -61,6 +61,18 @@ def test_percentages_end_at_a_hundred() -> None:
     assert find_top(often) == 100.0
 
 
+def test_shares_around_a_half_end_at_both() -> None:
+    found, free = [], []
+    for seed in range(40):
+        noise = np.random.default_rng(seed).normal(size=170)
+        odds = lfilter([0.8], [1.0, -0.9], noise)[50:]
+        walk = 0.5 + 0.2 * odds / np.abs(odds).max()
+        found.append(np.isfinite(find_bounds(1.0 / (1.0 + np.exp(-odds))[None]).values[:, 0, -1]))
+        free += [find_top(walk), find_top(0.5 + 0.15 * np.clip(noise, -3.0, 3.0))]
+    assert np.mean(found) > 0.85
+    assert not np.isfinite(free).any()
+
+
 def test_series_that_are_free_to_pass_have_no_bound() -> None:
     """Prices near 90, seasons, indicators, and what was divided by its largest value."""
     rng, t = np.random.default_rng(0), np.arange(150)

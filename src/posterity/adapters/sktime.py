@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,10 @@ class SktimeForecaster(BaseForecaster):
 
     Parameters
     ----------
-    seasonality, forms, n_draws
+    seasonality, forms, n_draws, holidays, events, forgetting, lower_bound, upper_bound, outliers
         As of :class:`posterity.Forecaster`.
+    censored
+        The same: a column of ``X``, of which the values in the next steps do not matter.
 
     Notes
     -----
@@ -59,16 +61,29 @@ class SktimeForecaster(BaseForecaster):
         seasonality: int | Sequence[int] | None = None,
         forms: Sequence[Form] | None = None,
         n_draws: int = 32,
+        holidays: str | Sequence[str] | None = None,
+        events: Any = None,
+        forgetting: Any = None,
+        lower_bound: float | str | None = "auto",
+        upper_bound: float | str | None = "auto",
+        outliers: Literal["ignore", "learn"] = "ignore",
+        censored: str | None = None,
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
         self.n_draws = n_draws
+        self.holidays = holidays
+        self.events = events
+        self.forgetting = forgetting
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.outliers = outliers
+        self.censored = censored
         super().__init__()
 
     def _fit(self, y: Any, X: Any, fh: Any) -> SktimeForecaster:
-        self.forecaster_ = Forecaster(
-            seasonality=self.seasonality, forms=self.forms, n_draws=self.n_draws
-        ).fit(*_read(y, X))
+        options = {name: getattr(self, name) for name in Forecaster().get_params()}
+        self.forecaster_ = Forecaster(**options).fit(*_read(y, X))
         self._learned = y.index
         return self
 
@@ -97,7 +112,8 @@ class SktimeForecaster(BaseForecaster):
         """The forecast up to the farthest step, and which steps were asked for."""
         steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
         h = int(steps.max())
-        future = _fill_all_steps(X, steps) if self.forecaster_.exogenous_ else None
+        planned = {*self.forecaster_.exogenous_} - {self.censored}
+        future = _fill_all_steps(X.rename(columns=str), steps) if planned else None
         # sktime may set the cutoff back, to see what it would have predicted.
         forecaster = self.forecaster_.before(int((self._learned > self.cutoff[-1]).sum()))
         return forecaster.forecast(h, future), steps - 1
@@ -109,11 +125,11 @@ class SktimeForecaster(BaseForecaster):
 
 
 def _fill_all_steps(X: Any, steps: NDArray[np.intp]) -> Any:
-    """(h, m) exogenous columns; steps that are not among those given are as the one before."""
+    """Columns of h steps; those that are not among the given ones are as the one before."""
     if len(X) != len(steps):
-        return X.to_numpy(dtype=np.float64)
-    known = pd.DataFrame(X.to_numpy(dtype=np.float64), index=steps)
-    return known.reindex(range(1, int(steps.max()) + 1)).ffill().bfill().to_numpy()
+        return X.reset_index(drop=True)
+    known = X.set_axis(steps)
+    return known.reindex(range(1, int(steps.max()) + 1)).ffill().bfill().reset_index(drop=True)
 
 
 def _read(y: Any, X: Any) -> tuple[Any, Any]:

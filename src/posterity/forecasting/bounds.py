@@ -46,6 +46,8 @@ TOPS, TOP_SHARE = (1.0, 100.0), 0.8
 # Nats by which a free series is less probable not to have passed the top, and log odds are a better
 # scale; and those of the first where the top itself is often reached, which log odds do not have.
 PASSED, BETTER, PASSED_AT_TOP = 2.0, 8.0, 7.0
+# The same where neither 0 nor the top was passed: for each of the two, and for both better scales.
+PASSED_EACH, BETTER_THAN_EACH = 1.0, 5.0
 # Log odds are those of values at least this share of the top away from it, and from 0; errors that
 # count on one scale, in standard errors.
 NEAREST, LARGEST_ERROR = 1e-3, 6.0
@@ -95,10 +97,12 @@ def find_bounds(
     infinite. A value beyond a bound that was given ends it for its series.
     """
     ends = np.empty((2, *values.shape))
+    ends[1] = _find_top(values, periods) if _is_auto(upper) else np.inf if upper is None else upper
     ends[0] = (
         _find_bottom(values, periods) if _is_auto(lower) else -np.inf if lower is None else lower
     )
-    ends[1] = _find_top(values, periods) if _is_auto(upper) else np.inf if upper is None else upper
+    if _is_auto(lower) and _is_auto(upper):  # what log odds are the scale of ends at 0, too
+        ends[0] = np.where(np.isfinite(ends[1]), 0.0, ends[0])
     signs = np.array([1.0, -1.0])[:, None, None]
     with np.errstate(invalid="ignore"):
         over = signs * (values - ends)
@@ -213,8 +217,8 @@ def _find_bottom(values: Array, periods: Sequence[float]) -> Array:
     if len(some):
         x = carry_forward(values[some])
         log = np.log(np.where(x > 0.0, x, 1.0))
-        passed, losses = _weigh_scales(values[some], [(x, 0.0), (log, log)], 0.0, periods)
-        found = (passed > PASSED) & (losses[0] - losses[1] > BETTER) & near[some]
+        passed, losses = _weigh_scales(values[some], [(x, 0.0), (log, log)], [0.0], periods)
+        found = (passed[0] > PASSED) & (losses[0] - losses[1] > BETTER) & near[some]
         bottoms[some] = np.where(np.logical_or.accumulate(found, axis=1), 0.0, bottoms[some])
     return bottoms
 
@@ -223,8 +227,8 @@ def _find_top(values: Array, periods: Sequence[float]) -> Array:
     """(S, T) where shares and percentages end above: 1 or 100, as far as is known by then.
 
     Both signs count (see above) as long as no value is at the top: data may have been divided by
-    their largest one. Where more than a twentieth of the values are, the first is enough. Series of
-    0 and 1 have none: there may be a count of 2.
+    their largest one. Where more than a twentieth of the values are, the first is enough. Around a
+    half both ends say it, each less. Series of 0 and 1 have none: there may be a count of 2.
     """
     tops = np.full(values.shape, np.inf)
     with np.errstate(invalid="ignore"):
@@ -232,24 +236,32 @@ def _find_top(values: Array, periods: Sequence[float]) -> Array:
         most = np.fmax.accumulate(values, axis=1)
     for top in TOPS:
         inside = (least >= 0.0) & (most <= top) & ~(_is_whole(values) & (top == 1.0))
-        some = np.flatnonzero((inside & (most >= TOP_SHARE * top)).any(axis=1))
+        some = np.flatnonzero((inside & (most >= 0.5 * top)).any(axis=1))
         if not len(some):
             continue
         y = values[some]
         at_top: Array = np.cumsum(y == top, axis=1) / np.maximum(
             np.cumsum(np.isfinite(y), axis=1), 1
         )
-        passed, better = _weigh_free(y, top, periods)
-        found = (passed > PASSED) & (better > BETTER) & (at_top == 0.0)
-        found |= (passed > PASSED_AT_TOP) & (at_top > FREQUENT_SHARE)
+        passed, losses = _weigh_odds(y, top, periods)
+        plain, odds = np.minimum(losses[0], losses[1]), np.minimum(losses[2], losses[3])
+        near = most[some] >= TOP_SHARE * top
+        found = near & (passed[1] > PASSED) & (plain - odds > BETTER)
+        best = np.minimum(plain, losses[2]) - losses[3]
+        found |= (passed > PASSED_EACH).all(axis=0) & (best > BETTER_THAN_EACH)
+        found &= at_top == 0.0
+        found |= near & (passed[1] > PASSED_AT_TOP) & (at_top > FREQUENT_SHARE)
         tops[some] = np.where(
             np.logical_or.accumulate(found & inside[some], axis=1), top, tops[some]
         )
     return tops
 
 
-def _weigh_free(values: Array, top: float, periods: Sequence[float]) -> tuple[Array, Array]:
-    """(S, T) nats against values that are free to pass ``top``: not passed so far, and log odds."""
+def _weigh_odds(values: Array, top: float, periods: Sequence[float]) -> tuple[Array, list[Array]]:
+    """(2, S, T) nats against values that are free to pass 0 and ``top``, and losses of scales.
+
+    Of values, their logarithms, those of what is left to the top, and log odds.
+    """
     x = carry_forward(values)
     below = np.log(np.maximum(x, NEAREST * top))
     above = np.log(np.maximum(top - x, NEAREST * top))
@@ -259,34 +271,33 @@ def _weigh_free(values: Array, top: float, periods: Sequence[float]) -> tuple[Ar
         (above, above),
         (below - above, below + above - np.log(top)),
     ]
-    passed, sums = _weigh_scales(values, scales, top, periods)
-    return passed, np.minimum(sums[0], sums[1]) - np.minimum(sums[2], sums[3])
+    return _weigh_scales(values, scales, (0.0, top), periods)
 
 
 def _weigh_scales(
     values: Array,
     scales: Sequence[tuple[Array, Array | float]],
-    end: float,
+    ends: Sequence[float],
     periods: Sequence[float],
 ) -> tuple[Array, list[Array]]:
-    """(S, T) nats so far against values that are free to pass an end, 0 from above or a top.
+    """(E, S, T) nats so far against values that are free to pass ends, 0 from above or a top.
 
     And losses of each scale. Scales come with the logarithms of the slopes of values by them, the
     values themselves first.
     """
-    known, losses, missed = np.isfinite(values), [], np.zeros(values.shape)
-    for number, (scale, slope) in enumerate(scales):
+    losses: list[Array] = []
+    missed: list[Array] = []
+    known = np.isfinite(values)
+    for scale, slope in scales:
         error, sd = compare_with_expected(scale, known, periods)
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.minimum(np.abs(error) / sd, LARGEST_ERROR)
-            if number == 0:
-                inside = end - (scale - error) if end else scale - error
-                missed = -log_ndtr(inside / sd)
+            if not losses:
+                inside = (end - (scale - error) if end else scale - error for end in ends)
+                missed = [-log_ndtr(one / sd) for one in inside]
             losses.append(np.log(sd) + 0.5 * np.square(size) + slope)
-    passed, *sums = (
-        np.cumsum(np.where(np.isfinite(one), one, 0.0), axis=1) for one in (missed, *losses)
-    )
-    return passed, sums
+    sums = [np.cumsum(np.where(np.isfinite(one), one, 0.0), axis=1) for one in (*missed, *losses)]
+    return np.array(sums[: len(ends)]), sums[len(ends) :]
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,9 @@ MOST_HARMONICS, LONG_HARMONICS = 12, (10, 4)
 SAME = 0.05
 # Half-lives of means of a level that moves.
 FAST_MEANS = (2.0, 8.0)
+# The slower one of two means that say together how steep a series without a season is, and how many
+# rows there are for each step of it.
+SLOPE_MEAN, SLOPE_ROWS = 9.0, 10
 # Half-lives of means beside a long season, in the shortest ones, and that of the slowest in steps.
 MEANS, SLOW_MEAN, SLOWEST = (1, 4), 16, 400
 # Lags of exogenous columns.
@@ -116,6 +119,9 @@ def _list_plain_forms(n: int, periods: list[float]) -> list[Form]:
     long = sorted({float(m) for m in periods if m not in short and m <= n / 2})
     apart = [m for m in short if all(abs(m - period) >= SAME * m for period in long)]
     forms = _make_plain_forms(n)
+    if not whole and not long and n >= LEVEL_ROWS:
+        slow = min(SLOPE_MEAN, float(n // SLOPE_ROWS))
+        forms.append(Form(1, (), (slow / 3.0, slow)))
     for m in whole:
         forms += _make_seasonal_forms(m, dense=m == whole[0])
     if len(whole) > 1:

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.gaps import carry_forward
-from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
+from posterity.forecasting.holidays import CLOSED, TREND
 from posterity.forecasting.marginals import Component, Marginals, scale_spread
 from posterity.forecasting.mixtures import LARGEST_LOG
-from posterity.forecasting.panel import make_names_array
+from posterity.forecasting.names import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.rows import Levels
@@ -176,7 +176,7 @@ class Explanation:
         """Components of one form, and of its draws."""
         length = self.future.shape[1] + margins
         none = np.repeat(self.plan.usual[:, None], length, axis=1)
-        base, levels = self._draw(learner, none).part(series), self.levels[learner.form]
+        base, levels = self.draw(learner, none).part(series), self.levels[learner.form]
         history = _find_history(levels, learner.learned, margins)[series]
         found, sds = split_seasons(base, history, self.periods)
         echoes = find_echoes(learner, levels, series, history, none.shape[1], self.periods)
@@ -189,8 +189,8 @@ class Explanation:
         if self.closed.any():
             whole = sum(means.values(), np.zeros(1))
             means[CLOSED] = np.where(self.closed[series, None], -whole, 0.0)
-        unseen = self.plan.measure_unseen(levels.effects)[series, None]
-        sds[HOLIDAYS] = unseen * (means[TREND] if base.log else 1.0)
+        for name, unseen in self.plan.measure_unseen(levels.effects).items():
+            sds[name] = unseen[series, None] * (means[TREND] if base.log else 1.0)
         parts = {}
         for name, mean in means.items():
             spread = SMOOTHING * mean.std(axis=1, keepdims=True)
@@ -204,7 +204,7 @@ class Explanation:
         """(S, K, h) what columns add to the path on which they are as usual."""
         found = {}
         for name, columns in self.plan.groups.items():
-            some = self._draw(learner, _keep_columns(self.future, columns, none)).part(series)
+            some = self.draw(learner, _keep_columns(self.future, columns, none)).part(series)
             found[name] = some.mean - base.mean
         if not (base.log and found):
             return found
@@ -213,7 +213,8 @@ class Explanation:
         mean = start * np.where(small, 1.0, np.expm1(total) / np.where(small, 1.0, total))
         return {name: mean * one for name, one in found.items()}
 
-    def _draw(self, learner: Learner, future: Array) -> Paths:
+    def draw(self, learner: Learner, future: Array) -> Paths:
+        """Paths of one form with other columns (S, h, m) of the next steps."""
         return join_paths(learner.paths(self.levels[learner.form], future, self.size))
 
 

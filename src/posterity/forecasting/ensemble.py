@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,47 +54,55 @@ class Learner:
         self.learned = column
 
     def find_origins(
-        self, levels: Levels, columns: range, future: Callable[[int], Array]
-    ) -> Iterator[ForecastOrigin]:
-        """Yield the state that forecasts before each of these columns start from, while learning.
+        self, levels: Levels, columns: Sequence[int], exogenous: Array, h: int
+    ) -> ForecastOrigin:
+        """Return the state that forecasts before each of these columns start from, while learning.
 
-        ``future`` says the exogenous columns (S, h, m) from a column on.
+        Of one column after another, as if so many series; ``exogenous`` (S, T + h, m) are the
+        columns of all steps, NaN where they are not known.
         """
-        self.learn_until(levels, columns.start)
-        if self.form.rows is not None:
+        known = [(bank.triangles, bank.count.copy()) for bank in self._learn_along(levels, columns)]
+        at, p = np.array(columns, dtype=np.intp), self.bank.n_coefficients
+        behind, end = levels.find_behind(at), np.repeat(at, self.bank.size)
+        places = (end - behind)[:, None] + np.arange(h + int(behind.max(initial=0)))
+        return ForecastOrigin(
+            np.concatenate([triangles[:, :, : p + 1] for triangles, _ in known]),
+            np.concatenate([count for _, count in known]),
+            levels.find_last(end - behind - 1, self.form.length),
+            levels.find_ahead(np.minimum(places, end[:, None] + h - 1), exogenous, self.form),
+            levels.find_offsets(at[:, None] + np.arange(h), exogenous),
+            behind,
+            levels.moves.find_errors(at),
+        )
+
+    def _learn_along(self, levels: Levels, columns: Sequence[int]) -> Iterator[GroupBank]:
+        """Yield what is known before each of these columns; neighbours are learned together."""
+        first, last = columns[0], columns[-1]
+        if self.form.rows is not None or last - first >= len(columns):
             for column in columns:
                 self.learn_until(levels, column)
-                yield self.find_origin(levels, future(column))
+                yield self.bank
             return
-        one_by_one = learn_each(self.bank, levels, self.form, columns.start, columns.stop - 1)
-        for column in columns:
-            if column > columns.start:
-                self.bank, self.learned = next(one_by_one), column
-            yield self.find_origin(levels, future(column))
+        self.learn_until(levels, first)
+        yield self.bank
+        for bank in learn_each(self.bank, levels, self.form, first, last):
+            self.bank, self.learned = bank, self.learned + 1
+            yield bank
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """Return the state that forecasts from the last column learned start from.
 
         ``future`` (S, h, m) are the exogenous columns of the next steps.
         """
-        known = levels.until(self.learned)
-        p = self.bank.n_coefficients
-        return ForecastOrigin(
-            self.bank.triangles[:, :, : p + 1],
-            self.bank.count.copy(),
-            known.last(self.form.length),
-            known.ahead(future, self.form),
-            levels.add_columns(future, self.learned),
-            known.behind,
-            levels.moves.get_errors(self.learned),
-        )
+        exogenous = np.concatenate([levels.exogenous[:, : self.learned], future], axis=1)
+        return self.find_origins(levels, [self.learned], exogenous, future.shape[1])
 
     def prior(self, start: ForecastOrigin, trial: int = NO_TRIAL) -> Prior | None:
         """Return the prior that series share, learned when it is first needed."""
         if self.form.shared and trial not in self.priors:
             free = self.form.n_free
             triangles, _ = start.in_units(self.form)
-            which = np.tile(self.typical, len(triangles) // len(self.typical))
+            which = np.flatnonzero(self.typical)  # before the first column, if there are several
             self.priors[trial] = shared.learn_prior(
                 triangles[which, free:, free:], start.count[which] - free
             )
@@ -158,19 +166,6 @@ class ForecastOrigin:
     offsets: Array
     behind: NDArray[np.intp]
     errors: Array
-
-    @classmethod
-    def stack(cls, some: Sequence[ForecastOrigin]) -> ForecastOrigin:
-        """The same of series at several times, as if they were so many series."""
-        return cls(
-            np.concatenate([one.triangles for one in some]),
-            np.concatenate([one.count for one in some]),
-            np.concatenate([one.last for one in some]),
-            np.concatenate(_pad_to_longest([one.ahead for one in some], axis=1)),
-            np.concatenate([one.offsets for one in some]),
-            np.concatenate([one.behind for one in some]),
-            np.concatenate([one.errors for one in some]),
-        )
 
     @property
     def has_enough_rows(self) -> NDArray[np.bool_]:

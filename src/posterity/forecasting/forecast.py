@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions._limits import find_series
+from posterity.distributions._limits import check_single_level, find_series
 from posterity.forecasting.bounds import Bounds, choose_end
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
+from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import Component, Marginals
 from posterity.forecasting.mixtures import LARGEST_LOG
 from posterity.forecasting.paths import Paths
-from posterity.forecasting.steps import StepDistribution, StepsAhead
+from posterity.forecasting.steps import StepDistribution, StepsAhead, make_frame
 from posterity.safety import check_memory
 
 if TYPE_CHECKING:
@@ -223,11 +224,43 @@ class Forecast(StepsAhead):
         >>> np.abs(components["season 12"].mean()).max().round(1)
         np.float64(1.0)
         """
-        if self.explanation is None:
-            raise ValueError("this forecast was put together by hand, and has no components")
-        return self.explanation.compute(self.ids, single=self.single)
+        return self._get_explanation().compute(self.ids, single=self.single)
+
+    def effects(self, level: float = 0.95) -> Any:
+        """What each exogenous column, holiday and event adds to a step: a pandas data frame.
+
+        Columns are ``unique_id``, ``effect``, ``mean``, ``std``, and ``low`` and ``high``,
+        the ends of an interval at a probability ``level``. The effect of a column of numbers is
+        that of 1 more, that of a level of text beyond the most common level. Effects that are
+        multiplied with the level of the series are those at the first step.
+
+        Raises
+        ------
+        ValueError
+            If the forecast is of no :class:`Forecaster`.
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster
+        >>> rng = np.random.default_rng(0)
+        >>> sale = (rng.random(120) < 0.2) * 1.0
+        >>> y = 50 + 10 * sale + rng.normal(size=120)
+        >>> forecast = Forecaster(seasonality=()).fit(y, sale[:, None]).forecast(1, [[0.0]])
+        >>> forecast.effects()[["effect", "mean"]].round(0).to_dict("records")
+        [{'effect': 'x0', 'mean': 10.0}]
+        """
+        level = check_single_level(level)
+        return make_frame(compute_effects(self._get_explanation(), self.ids, level))
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _get_explanation(self) -> Explanation:
+        if self.explanation is None:
+            raise ValueError("this forecast was put together by hand, and has no components")
+        return self.explanation
 
     def _sum_products(self) -> Array:
         """(h, S, S) products of two series' mean effects of shocks, summed over shocks so far."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from posterity.distributions._limits import check_single_level
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import Bounds, check_bounds, find_bounds
+from posterity.forecasting.censoring import check_censored
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
@@ -37,7 +37,13 @@ from posterity.forecasting.panel import Panel
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.preparing import Preparation, choose_periods
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
-from posterity.forecasting.recent import read_following_rows, read_next_row, select_series
+from posterity.forecasting.recent import (
+    align_to_calendar,
+    count_new,
+    read_following_rows,
+    read_next_row,
+    select_series,
+)
 from posterity.forecasting.remarks import (
     warn_of_bounds,
     warn_of_events,
@@ -107,6 +113,10 @@ class Forecaster(AtomicModel, BaseEstimator):
         What to do with single values that are far from all before them, as a sensor's glitch or a
         typing error is: forecasts ignore them as if they were missing, or learn them. Values whose
         exogenous columns are beyond those before are always learned: these may explain them.
+    censored : optional
+        Name of a column of zeros and ones: 1 where the value is the least that there was, as the
+        sales of a day on which the shelf was empty. Such values are learned as what they are
+        expected to be, given that they are no less. The column has no effect, and no plan.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -158,6 +168,8 @@ class Forecaster(AtomicModel, BaseEstimator):
     # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
+    # Of models in files that are older than the parameter.
+    censored: Any = None
 
     def __init__(
         self,
@@ -170,6 +182,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         lower_bound: float | str | None = "auto",
         upper_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
+        censored: Any = None,
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
@@ -180,6 +193,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.outliers = outliers
+        self.censored = censored
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -271,7 +285,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         if self._panel.single and series is None:
             return self._copy_from(self._panel.append(row))
         recent = row if self._recent is None else self._recent.append(row)
-        if recent.observed.sum() > GROWTH * self._panel.observed.sum():
+        many = recent.observed.sum() > GROWTH * self._panel.observed.sum()
+        if many or recent.names != self._panel.names:
             return self._copy_from(self._panel.append(recent))
         self._recent = recent
         return self
@@ -283,7 +298,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             raise TypeError(f"other is a {type(other).__name__}: merge another Forecaster")
         mine, theirs = self._fitted_panel, other._fitted_panel
         if mine.calendar != theirs.calendar:
-            theirs = _align_to_calendar(theirs, mine)
+            theirs = align_to_calendar(theirs, mine)
         return self._copy_from(mine.append(theirs))
 
     # ---- forecasting -----------------------------------------------------------------------------
@@ -356,7 +371,7 @@ class Forecaster(AtomicModel, BaseEstimator):
 
         Nothing that is forecast has seen what it is compared with: the row k steps ahead is learned
         k rows after its forecast. Forms learn each row exactly, and are weighed anew when a tenth
-        more rows have come.
+        more rows have come, or 240 or ten horizons more.
 
         Parameters
         ----------
@@ -397,7 +412,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             first = fitted.length
             rows = whole.length - first
             new = np.array([name not in fitted.ids for name in whole.ids])
-            begins = np.where(new, whole.lengths <= rows, _count_new(fitted, whole) == rows)
+            begins = np.where(new, whole.lengths <= rows, count_new(fitted, whole) == rows)
             if not begins.all():
                 raise ValueError(
                     "forecast_then_learn needs the same number of new rows for each series, "
@@ -502,7 +517,7 @@ class Forecaster(AtomicModel, BaseEstimator):
     def _prepare(self, panel: Panel) -> Preparation:
         """How panels become those that forms learn, by what is known of one."""
         events = Events.of(self.holidays, self.events, panel)
-        return Preparation(events, self.outliers, self._find_periods(panel))
+        return Preparation(events, self.outliers, self._find_periods(panel), self.censored)
 
     @property
     def _fitted_panel(self) -> Panel:
@@ -517,7 +532,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         events = self._prepared.events
         known = events.build_columns(panel.calendar, steps)
         m, columns = len(panel.names), np.concatenate([given, known], axis=2)
-        return Plan.of(panel, columns, events.find_groups(m), events.find_holidays(m))
+        groups, occasions = events.find_groups(m), events.find_occasions(m)
+        return Plan.of(panel, columns, groups, events.find_holidays(m), occasions)
 
     def _check_size(self, n_series: int, h: int) -> None:
         """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
@@ -577,6 +593,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         check_outliers(self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:
+        check_censored(panel, self.censored)
         self._panel, self._recent = panel, None
         self.__dict__.pop("_answers", None)
         self.__dict__.pop("_together", None)
@@ -624,24 +641,3 @@ class Forecaster(AtomicModel, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: one for name, one in state.items() if name not in ("_answers", "_together")}
-
-
-# ---- inner ---------------------------------------------------------------------------------------
-
-
-def _count_new(panel: Panel, whole: Panel) -> NDArray[np.int64]:
-    """(S,) steps from the ends of series in a panel to those in ``whole``; 0 of new series."""
-    end_of = dict(zip(panel.ids, panel.ends, strict=True))
-    ends = zip(whole.ids, whole.ends, strict=True)
-    return np.array([end - end_of.get(name, end) for name, end in ends])
-
-
-def _align_to_calendar(panel: Panel, reference: Panel) -> Panel:
-    """The rows of a panel on the grid of another."""
-    begun = np.arange(panel.length) >= panel.length - panel.lengths[:, None]
-    which, column = np.nonzero(begun)
-    back = panel.length - 1 - column
-    index = reference.calendar.index(panel.calendar.times(panel.ends[which] - back))
-    rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)[begun]
-    aligned = Panel.of_rows(panel.ids, which, index, rows, reference.calendar, panel.names)
-    return replace(aligned, single=panel.single)

@@ -52,8 +52,8 @@ def name_exogenous(frame: Any, names: Sequence[Any], known: Sequence[Any]) -> tu
     return tuple(one for some in each for one in some)
 
 
-def read_exogenous(frame: Any, name: Any, known: Sequence[Any], where: str = "") -> Array:
-    """An exogenous column (n,), or that of a level; ``known`` are the names of all.
+def read_exogenous(frame: Any, name: Any, where: str = "") -> Array:
+    """An exogenous column (n,), or that of a level.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read_exogenous(frame: Any, name: Any, known: Sequence[Any], where: str = "")
     """
     coded = find_level(name, columns_of(frame) or ())
     if coded is not None:
-        return mark_level(read_column(frame, coded[0]), coded[1], coded[0], known)
+        return mark_level(read_column(frame, coded[0]), coded[1], coded[0])
     column = f"exogenous column {name!r}{where}"
     values = convert_to_values(read_column(frame, name), column, CATEGORY_ADVICE)
     missing = np.flatnonzero(np.isnan(values))

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forecast import (
+    NEGLIGIBLE,
     Forecast,
     choose_steps,
     draw_sums,
@@ -27,7 +29,8 @@ class CoherentForecast(StepsAhead):
     """The joint distribution of parts and sums, in which each sum is that of its parts.
 
     Means and variances are those of ``maps`` times the forecast that was reconciled, and marginals
-    the normals that have them; :meth:`rvs` maps its paths, whatever their distribution.
+    the normals that have them, censored at the bounds of the parts together; :meth:`rvs` maps its
+    paths, whatever their distribution.
 
     Attributes
     ----------
@@ -59,6 +62,9 @@ class CoherentForecast(StepsAhead):
         mean = self.mean()[:, chosen].sum(axis=1)
         sd = draw_sums(self, chosen).std(axis=1)
         normals = Marginals.of_normals(mean[:, None, None], sd[:, None, None])
+        bounds = self.marginals.bounds
+        if bounds is not None:
+            normals = normals.within(_make_bounds(np.arange(len(self.maps))[chosen].size * bounds))
         return StepDistribution(self.ids, normals, False)
 
 
@@ -128,7 +134,10 @@ def reconcile(
     mean = np.einsum("hij,jh->ih", maps, forecast.mean())
     covariance = maps @ forecast.covariance() @ np.swapaxes(maps, 1, 2)
     sd = np.sqrt(np.maximum(np.einsum("hii->ih", covariance), 0.0))
-    marginals = Marginals.of_normals(mean[:, None], sd[:, None])
+    leaves = np.vstack([np.eye(len(known)), upward[~inner]])
+    leaves[places] = upward[inner]
+    bounds = _add_bounds(forecast.marginals, leaves)
+    marginals = Marginals.of_normals(mean[:, None], sd[:, None]).within(bounds)
     last = np.asarray(forecast.times)
     times = np.vstack([last, *([_get_times(sums[name], last) for name in added])])
     ids = (*known, *added)
@@ -186,6 +195,23 @@ def _condition(covariance: Array, equations: Array) -> Array:
     among = equations @ turned
     pulled = turned @ np.linalg.pinv(among, hermitian=True)
     return np.eye(covariance.shape[1]) - pulled @ equations
+
+
+def _add_bounds(marginals: Marginals, leaves: Array) -> Bounds:
+    """Bounds of sums of ``leaves`` (S, s), from forecasts of these: their bounds together.
+
+    A leaf that is never below 0 has 0 as its lower one, if only by its forecast.
+    """
+    ends = np.outer([-np.inf, np.inf], np.ones(leaves.shape[1]))
+    ends = ends if marginals.bounds is None else marginals.bounds.copy()
+    never = (marginals.cdf(np.zeros(marginals.shape)) <= NEGLIGIBLE).all(axis=1)
+    ends[0] = np.maximum(ends[0], np.where(never, 0.0, -np.inf))
+    return _make_bounds((leaves * np.where(leaves > 0.0, ends[:, None], 0.0)).sum(axis=2))
+
+
+def _make_bounds(ends: Array) -> Bounds:
+    """Bounds (2, S) that change no mean: as if they were often reached."""
+    return Bounds(ends, np.isfinite(ends))
 
 
 def _get_times(counts: Array, times: NDArray[Any]) -> NDArray[Any]:

@@ -112,6 +112,16 @@ class Events:
         ]
         return [first + self.names.index(UNSEEN), *single] if UNSEEN in self.names else []
 
+    def find_occasions(self, first: int) -> dict[str, list[int]]:
+        """Columns, from a place on, that are 1 on days of each name: a holiday is any one, too."""
+        places = {name: place for place, name in enumerate(self.names, start=first)}
+        single = {place: [places[ANY]] for place in self.find_holidays(first)[1:] if ANY in places}
+        return {
+            name: [place, *single.get(place, [])]
+            for name, place in places.items()
+            if name not in {ANY, AT_WEEKEND, UNSEEN} and not name.startswith(f"{ANY}, ")
+        }
+
     def find_groups(self, first: int) -> dict[str, list[int]]:
         """Columns that are one component, from a place on: an event and its window, or holidays."""
         found: dict[str, list[int]] = {}

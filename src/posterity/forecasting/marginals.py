@@ -151,6 +151,11 @@ class Marginals:
         part = Component(np.ascontiguousarray(mean), np.ascontiguousarray(sd), log=False)
         return cls([part], np.ones((len(mean), 1)))
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """S and h."""
+        return len(self.weights), self.components[0].mean.shape[2]
+
     def within(self, bounds: Bounds | None) -> Marginals:
         """The same with bounds (2, S), and where these are often reached the same moments."""
         if bounds is None:
@@ -196,7 +201,7 @@ class Marginals:
 
     def at_bounds(self) -> Array:
         """(2, S, h) probabilities of the bounds; 0 of those that are infinite."""
-        ends = np.broadcast_to(self._ends, (2, *self._shape))
+        ends = np.broadcast_to(self._ends, (2, *self.shape))
         known = np.isfinite(ends)
         ends = np.where(known, ends, 0.0)
         low = self._compute_by_blocks(lambda some, which: some._score(ends[0, which])[0])
@@ -205,7 +210,7 @@ class Marginals:
 
     def quantile(self, q: float | Array) -> Array:
         """(S, h) quantiles, to nine digits of the spread; ``q`` may be an array (h,) or (S, h)."""
-        each = np.broadcast_to(q, self._shape)
+        each = np.broadcast_to(q, self.shape)
         found = self._compute_by_blocks(lambda some, which: some._quantile(each[which]))
         return self._open(np.clip(found, *self._ends))
 
@@ -238,10 +243,6 @@ class Marginals:
             if weight.any():
                 total = total + np.where(weight > 0.0, weight * of(part), 0.0)
         return np.asarray(total)
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return len(self.weights), self.components[0].mean.shape[2]
 
     def _compute_by_blocks(self, of: Callable[[Marginals, slice], Array]) -> Array:
         numbers = sum(part.mean.shape[1] * part.mean.shape[2] for part in self.components)

@@ -61,14 +61,15 @@ class Moves:
                 found.last[series], found.error[series] = step, error
         return found
 
-    def get_from(self, column: int, h: int) -> Array:
-        """(S, h) what levels have moved by, from a column on."""
-        some = self.moved[:, column : column + h]
-        return np.pad(some, ((0, 0), (0, h - some.shape[1])))
+    def find_at(self, steps: NDArray[np.intp]) -> Array:
+        """(n, S, h) what levels have moved by at these steps (n, h); 0 beyond the end."""
+        known = steps < self.moved.shape[1]
+        some = self.moved[:, np.where(known, steps, 0)].swapaxes(0, 1)
+        return np.where(known[:, None], some, 0.0)
 
-    def get_errors(self, column: int) -> Array:
-        """(S,) standard errors of the level at a column: of steps before it."""
-        return np.where(self.last < column, self.error, 0.0)
+    def find_errors(self, columns: NDArray[np.intp]) -> Array:
+        """(n S,) standard errors of the level at each of these columns: of steps before it."""
+        return np.where(self.last < columns[:, None], self.error, 0.0).reshape(-1)
 
 
 # ---- inner ---------------------------------------------------------------------------------------

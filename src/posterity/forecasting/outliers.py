@@ -93,23 +93,31 @@ def find_outliers(
 def compare_with_expected(x: Array, known: Mask, periods: Sequence[float]) -> tuple[Array, Array]:
     """(S, T) errors of the best that expects each value of ``x``, and their standard errors so far.
 
-    The best is that with the smallest mean absolute error so far. Where there are too few errors,
-    both are NaN.
+    Where there are too few errors, both are NaN, as they are where a value is not ``known``.
     """
-    error, least = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
+    expected, sd = expect_values(x, known, periods)
+    return np.where(known, x - expected, np.nan), np.where(known, sd, np.nan)
+
+
+def expect_values(x: Array, known: Mask, periods: Sequence[float]) -> tuple[Array, Array]:
+    """(S, T) what each value of ``x`` is expected to be, and the standard error of that so far.
+
+    By the best, which is that with the smallest mean absolute error of ``known`` values so far.
+    Where there are too few errors, both are NaN.
+    """
+    best, least = np.full(x.shape, np.nan), np.full(x.shape, np.inf)
     for expected in _expect(x, _choose_whole(periods, x.shape[1])):
-        off = x - expected
-        counted = known & np.isfinite(off)
-        sizes = np.where(counted, np.abs(off), 0.0)
+        counted = known & np.isfinite(x - expected)
+        sizes = np.where(counted, np.abs(x - expected), 0.0)
         count: Array = np.cumsum(counted, axis=1) - counted
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             size = (np.cumsum(sizes, axis=1) - sizes) / count
-        better = counted & (count >= FEWEST_ERRORS) & (size < least)
-        error[better], least[better] = off[better], size[better]
+        better = np.isfinite(expected) & (count >= FEWEST_ERRORS) & (size < least)
+        best[better], least[better] = expected[better], size[better]
     with np.errstate(invalid="ignore"):
         rounding = ROUNDING * np.fmax.accumulate(np.abs(x), axis=1)
         least = np.where(least > 0.0, np.maximum(least, rounding), least)
-    return error, NORMAL * np.where(np.isfinite(least), least, np.nan)
+    return best, NORMAL * np.where(np.isfinite(least), least, np.nan)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -316,4 +324,10 @@ def _find_unusual(columns: Array) -> Mask:
     return np.asarray((known & far & (before > 0) & ~trend).any(axis=2))
 
 
-__all__ = ["check_outliers", "compare_with_expected", "find_outliers", "leave_out_outliers"]
+__all__ = [
+    "check_outliers",
+    "compare_with_expected",
+    "expect_values",
+    "find_outliers",
+    "leave_out_outliers",
+]

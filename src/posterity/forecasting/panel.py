@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.calendar import Calendar, Index, format_time
 from posterity.forecasting.closing import Closing
+from posterity.forecasting.names import join_names, sort_names
 from posterity.forecasting.typical import find_typical
 from posterity.safety import check_memory
 
@@ -179,7 +179,7 @@ class Panel:
 
         Raises ``ValueError`` where a row of ``other`` is not later than all rows of its series.
         """
-        check_same_columns(self, other)
+        names = join_names(self.names, other.names)
         ids = sort_names(dict.fromkeys([*self.ids, *other.ids]))
         place = {name: number for number, name in enumerate(ids)}
         old = np.array([place[name] for name in self.ids], dtype=np.int64)
@@ -200,9 +200,9 @@ class Panel:
         n_rows = int(self.lengths.sum() + other.lengths.sum())
         check_gaps(self.calendar, np.where(known, ends[new], begun), begun, n_rows)
         ends[new] = other.ends
-        later = [(self, old), (other, new)]
+        later = [(self._name_columns(names), old), (other._name_columns(names), new)]
         length = max(int((ends[to] - p.ends).max(initial=0)) + p.length for p, to in later)
-        shape = len(ids), length, 1 + len(self.names)
+        shape = len(ids), length, 1 + len(names)
         check_grid(shape, n_rows, self.calendar)
         both = np.full(shape, np.nan)
         for panel, to in later:
@@ -214,9 +214,24 @@ class Panel:
         values = np.ascontiguousarray(both[:, :, 0])
         single = self.single and len(ids) == 1
         panel = replace(
-            self, ids=ids, values=values, ends=ends, columns=both[:, :, 1:], single=single
+            self,
+            ids=ids,
+            values=values,
+            ends=ends,
+            columns=both[:, :, 1:],
+            names=names,
+            single=single,
         )
         return panel.pad_to_length(max(int(panel.lengths.max(initial=0)), 1))
+
+    def _name_columns(self, names: tuple[Any, ...]) -> Panel:
+        """The same with these exogenous columns: zeros of levels that it has not."""
+        if names == self.names:
+            return self
+        known = np.asarray(np.isfinite(self.columns).all(axis=2))[:, :, None]
+        columns = np.where(known, np.zeros(len(names)), np.nan)
+        columns[:, :, [names.index(name) for name in self.names]] = self.columns
+        return replace(self, columns=columns, names=names)
 
     def describe_series(self, name: Any) -> str:
         """A series in words, for messages."""
@@ -296,30 +311,3 @@ def check_finite(values: Array, name: str) -> None:
         raise ValueError(
             f"{name} is infinite at row {infinite[0]} (from 0): leave the value out, or write NaN"
         )
-
-
-def check_same_columns(panel: Panel, other: Panel) -> None:
-    """Raise ``ValueError`` where the exogenous columns differ."""
-    if panel.names != other.names:
-        raise ValueError(
-            f"the rows have the exogenous columns {list(other.names)}, but the learned rows had "
-            f"{list(panel.names)}: give the same"
-        )
-
-
-def sort_names(names: Iterable[Any]) -> tuple[Any, ...]:
-    """Names in order; as they are, where they are of types that have none."""
-    names = tuple(names)
-    try:
-        return tuple(sorted(names))
-    except TypeError:
-        return names
-
-
-def make_names_array(names: tuple[Any, ...]) -> NDArray[Any]:
-    """Names (S,) as an array, of objects unless all are text or all are whole numbers."""
-    if {type(name) for name in names} in ({str}, {int}):
-        return np.array(names)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array

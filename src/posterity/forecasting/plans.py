@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,8 @@ class Plan:
     ``values`` (S, h, m) are no further from the learned range, from ``low`` (S, m) to ``high``,
     than that is wide, and ``given`` (S, h, m) are those of the user. ``ratio`` (S, h, m) are
     distances from the range over its width, where these are above 1, e where a column never varied,
-    else 1. ``groups`` say by name which columns have one component, and ``holidays`` the column of
-    those that were not seen, and of each that was.
+    else 1. ``groups`` say by name which columns have one component, ``holidays`` the column of
+    those that were not seen, and of each that was, and ``occasions`` which are 1 on days of a name.
     """
 
     panel: Panel
@@ -53,6 +54,7 @@ class Plan:
     ratio: Array
     groups: Mapping[str, Sequence[int]]
     holidays: Sequence[int] = ()
+    occasions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -61,6 +63,7 @@ class Plan:
         given: Array,
         groups: Mapping[str, Sequence[int]] | None = None,
         holidays: Sequence[int] = (),
+        occasions: Mapping[str, Sequence[int]] | None = None,
     ) -> Plan:
         """Return the plan of a panel; ``groups`` are columns of the calendar that go together."""
         known = np.isfinite(panel.columns)
@@ -84,7 +87,7 @@ class Plan:
             stem = str(name).partition("=")[0]
             each.setdefault(f"column {stem}" if stem in taken else stem, []).append(place)
         each |= {name: list(columns) for name, columns in (groups or {}).items()}
-        return cls(panel, given, values, low, high, ratio, each, holidays)
+        return cls(panel, given, values, low, high, ratio, each, holidays, occasions or {})
 
     @property
     def far(self) -> NDArray[np.bool_]:
@@ -104,10 +107,25 @@ class Plan:
                 found[:, columns] = np.eye(len(columns))[means[:, columns].argmax(axis=1)]
         return found
 
+    def list_cases(self) -> dict[str, Array]:
+        """(S, m) columns as usual but for one thing, by its name: see :func:`compute_effects`."""
+        found = {}
+        for columns in self.groups.values():
+            level = len(columns) > 1 and columns[0] < len(self.panel.names)
+            for place in columns if columns[0] < len(self.panel.names) else ():
+                case = self.usual.copy()
+                case[:, columns] *= 1.0 - level
+                case[:, place] += 1.0
+                found[str(self.panel.names[place])] = case
+        for name, places in self.occasions.items():
+            found[name] = self.usual.copy()
+            found[name][:, places] = 1.0
+        return {name: case for name, case in found.items() if (case != self.usual).any()}
+
     def widen(self, path: Paths, effects: Array) -> Paths:
         """Paths of one form with the variance of what is not known; ``effects`` are (S, m)."""
-        unseen = self.measure_unseen(effects)
-        path = path.add_shocks(unseen[:, :, None]) if unseen.any() else path
+        for unseen in self.measure_unseen(effects).values():
+            path = path.add_shocks(unseen[:, :, None])
         if not self.far.any():
             return path
         noise = path.noise.mean(axis=1)[:, None]
@@ -117,24 +135,50 @@ class Plan:
         scale = np.where(fixed, self._find_level_changes(path.log)[:, None], scale)
         return path.add_shocks(scale[:, None] * np.log(self.ratio))
 
-    def measure_unseen(self, effects: Array) -> Array:
-        """(S, h) standard deviations of the effects of holidays that were not seen.
+    @cached_property
+    def unseen(self) -> dict[str, tuple[Array, Sequence[int], float]]:
+        """Where (S, h) there is a holiday or a level of text that was not seen, and the seen ones.
 
-        They differ from others as those that were seen do.
+        By the names of groups; levels of text are columns of which each learned row has one.
         """
-        if len(self.holidays) < 2:
-            return np.zeros(self.values.shape[:2])
-        unseen, *seen = self.holidays
-        size = np.sqrt(np.square(effects[:, seen]).mean(axis=1))
-        return np.asarray(size[:, None] * self.values[:, :, unseen])
+        found = {
+            name: (1.0 - self.given[:, :, columns].sum(axis=2), columns, (k + 1.0) / (k - 1.0))
+            for name, columns in self.groups.items()
+            if (k := len(columns)) > 1
+            and columns[0] < len(self.panel.names)
+            and has_one_each(self.panel.columns[:, :, columns])
+        }
+        if len(self.holidays) > 1:
+            found[HOLIDAYS] = self.values[:, :, self.holidays[0]], self.holidays[1:], 1.0
+        return {name: one for name, one in found.items() if one[0].any()}
+
+    def measure_unseen(self, effects: Array) -> dict[str, Array]:
+        """(S, h) standard deviations of the effects of what was not seen, by group.
+
+        It differs from others as those that were seen do; of k levels of text, whose effects are
+        those beyond their mean, by a factor of (k + 1) / (k - 1) in variance for that mean.
+        """
+        return {
+            name: np.sqrt(np.square(effects[:, seen]).mean(axis=1) * factor)[:, None] * where
+            for name, (where, seen, factor) in self.unseen.items()
+        }
 
     def warn(self, stacklevel: int) -> None:
-        """Warn of values that are far outside, naming the first of each column."""
+        """Warn of values that are far outside, and new levels, naming the first of each column."""
+        for name, (unseen, *_) in self.unseen.items():
+            if name != HOLIDAYS:
+                series, step = np.argwhere(unseen)[0]
+                warnings.warn(
+                    f"X_future has a level of {name!r} for {self._describe(series, step)} that was "
+                    "not learned: its effect is taken to differ from the others' as they do from "
+                    "each other; correct it if it is wrong",
+                    ForecastWarning,
+                    stacklevel=stacklevel + 1,
+                )
         for column, name in enumerate(self.panel.names):
             where = np.argwhere(self.far[:, :, column])
             if len(where):
                 series, step = where[0]
-                time = format_time(self.panel.calendar.stamps(self.panel.ends[series] + step + 1))
                 low, high = self.low[series, column], self.high[series, column]
                 learned = (
                     f"from {low:,.10g} to {high:,.10g}" if high > low else f"always {low:,.10g}"
@@ -142,12 +186,17 @@ class Plan:
                 more = f" (and at {len(where) - 1} more)" if len(where) > 1 else ""
                 warnings.warn(
                     f"X_future has {name!r} = {self.given[series, step, column]:,.10g} for "
-                    f"{self.panel.describe_series(self.panel.ids[series])} at {time}{more}, and in "
+                    f"{self._describe(series, step)}{more}, and in "
                     f"the learned rows it was {learned}: its effect so far outside is not known, "
                     "and intervals there are wide; correct the value if it is wrong",
                     ForecastWarning,
                     stacklevel=stacklevel + 1,
                 )
+
+    def _describe(self, series: int, step: int) -> str:
+        """A step of a series in words."""
+        time = format_time(self.panel.calendar.stamps(self.panel.ends[series] + step + 1))
+        return f"{self.panel.describe_series(self.panel.ids[series])} at {time}"
 
     def _find_level_changes(self, log: bool) -> Array:
         """(S,) the standard deviation of an effect of which nothing is known."""
@@ -155,6 +204,12 @@ class Plan:
         count = np.maximum(self.panel.observed, 1)
         level = np.sqrt(np.square(values).sum(axis=1) / count)
         return np.full(len(level), np.log1p(UNKNOWN_EFFECT)) if log else UNKNOWN_EFFECT * level
+
+
+def has_one_each(columns: Array) -> bool:
+    """Return True where each row of columns (S, T, k) that is known has a one, and zeros."""
+    rows = columns[np.isfinite(columns).all(axis=2)]
+    return bool((rows.max(axis=1, initial=0.0) == 1.0).all() and (rows != 0.0).sum() == len(rows))
 
 
 def never_varied(low: Array, high: Array) -> NDArray[np.bool_]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.censoring import raise_censored
 from posterity.forecasting.clock import find_places, follow_clock
 from posterity.forecasting.closed_days import leave_out_closed
 from posterity.forecasting.holidays import Events
@@ -23,12 +25,14 @@ YEARS = 2
 class Preparation:
     """Columns of ``events``, rows by the clock, and values that are left out as ``outliers``.
 
-    These are far from what the seasons of ``periods`` let expect.
+    These are far from what the seasons of ``periods`` let expect. Values that the column
+    ``censored`` marks are the least that there was.
     """
 
     events: Events
     outliers: str
     periods: tuple[float, ...]
+    censored: Any = None
 
     def apply(self, panel: Panel) -> Panel:
         """The panel as forms learn it: rows by the clock, where times have a zone."""
@@ -36,6 +40,7 @@ class Preparation:
 
     def leave_out(self, panel: Panel) -> Panel:
         """The same without the values that are ignored, and those of days that are closed."""
+        panel = raise_censored(panel, self.censored, self.periods)
         panel = leave_out_closed(panel, self.periods)
         return leave_out_outliers(panel, self.outliers, self.periods)
 

@@ -13,7 +13,6 @@ from posterity.forecasting.borrowing import find_loan, lend
 from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.combining import find_counted, find_usable
 from posterity.forecasting.ensemble import (
-    ForecastOrigin,
     FormLevels,
     Learner,
     begin_learners,
@@ -25,19 +24,21 @@ from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import STEP, Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
+    MOST_WINDOWS,
     Trials,
     TrialScores,
     choose_draws,
     choose_windows,
-    get_columns_from,
+    extend_columns,
     get_outcomes_from,
 )
 from posterity.forecasting.weighing import CommonScores
 
 Array = NDArray[np.float64]
 
-# Weights of forms are updated when the series have grown by this share, and by a horizon.
-GROWTH = 0.1
+# Weights of forms are updated when the series have grown by this share, and by a horizon, and at
+# the latest after so many rows, and when all windows in which forms are tried are new.
+GROWTH, MOST_ROWS = 0.1, 240
 # Values in the paths of the forecasts that are made together.
 BLOCK = 1_000_000
 
@@ -170,7 +171,8 @@ def _forecast_stretches(
             draws = choose_draws(size, len(typical))
             trials.run(*begin_learners(forms, now), whole, missing, draws)
         tried = trials.scores(now, origins, steps)
-        due = min(first + max(h, int(GROWTH * first)), whole.length)
+        grown = min(int(GROWTH * first), max(MOST_ROWS, MOST_WINDOWS * h))
+        due = min(first + max(h, grown), whole.length)
         past = whole.before(whole.length - due)
         # Effects of columns, and by how much levels have moved, are known better by now.
         if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
@@ -196,14 +198,9 @@ def _forecast_columns(
     """Forecasts before each of these columns, which are learned on the way."""
     paths: list[Paths] = []
     knows = []
-
-    def future(column: int) -> Array:
-        return get_columns_from(whole, column, trials.h)
-
+    exogenous = extend_columns(whole, trials.h)
     for number, learner in enumerate(learners):
-        each = list(learner.find_origins(levels[learner.form], columns, future))
-        learner.prior(each[0])
-        start = ForecastOrigin.stack(each)
+        start = learner.find_origins(levels[learner.form], columns, exogenous, trials.h)
         knows.append(start.has_enough_rows)
         paths.append(join_paths(learner.draw_paths_from(start, size)))
         trials.add(number, columns, start.has_enough_rows, paths[-1], whole)
@@ -248,7 +245,8 @@ def _find_closed(whole: Panel, columns: range, h: int) -> NDArray[np.bool_]:
     back = [
         np.broadcast_to(np.arange(1, h + 1) - whole.length + at, (len(whole), h)) for at in columns
     ]
-    future = [np.nan_to_num(get_columns_from(whole, at, h)) for at in columns]
+    known = np.nan_to_num(extend_columns(whole, h))
+    future = [known[:, at : at + h] for at in columns]
     found = [whole.find_closed(*each) for each in zip(future, back, strict=True)]
     return np.concatenate(found)
 

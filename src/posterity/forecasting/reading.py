@@ -19,13 +19,13 @@ from posterity.forecasting.frames import (
     read_exogenous,
 )
 from posterity.forecasting.levels import find_level
+from posterity.forecasting.names import sort_names
 from posterity.forecasting.panel import (
     Panel,
     check_finite,
     check_gaps,
     convert_to_values,
     refuse_times,
-    sort_names,
 )
 from posterity.forecasting.writing import Writing
 from posterity.kernel.values import read_floats
@@ -183,7 +183,7 @@ def _read_long(
     y = convert_to_values(read_column(frame, TARGET), f"column {TARGET!r}")
     own = [name for name in names if name not in {ID, TIME, TARGET}]
     exogenous = name_exogenous(frame, own, known)
-    rows = np.column_stack([y, *(read_exogenous(frame, name, exogenous) for name in exogenous)])
+    rows = np.column_stack([y, *(read_exogenous(frame, name) for name in exogenous)])
     times = _read_times(frame, names, calendar)
     ids = read_column(frame, ID) if ID in names else np.array([TARGET] * len(y))
     if times is None:
@@ -318,7 +318,7 @@ def _read_columns(X: Any, n: int, known: Sequence[Any]) -> tuple[Array, tuple[An
         names = [f"x{column}" for column in range(table.shape[1])]
     else:
         names = list(name_exogenous(X, names, known))
-        table = np.column_stack([read_exogenous(X, name, names) for name in names])
+        table = np.column_stack([read_exogenous(X, name) for name in names])
     if len(table) != n:
         raise ValueError(f"X has {len(table)} rows and y has {n}: give one for each")
     for column, name in enumerate(names):
@@ -333,9 +333,7 @@ def _read_future_frame(frame: Any, names: list[Any], panel: Panel, h: int) -> Ar
             f"X_future lacks the column {lost[0]!r}: the forecaster has learned "
             f"{list(panel.names)}, and needs each in the next {h} steps"
         )
-    table = np.column_stack(
-        [read_exogenous(frame, name, panel.names, " of X_future") for name in panel.names]
-    )
+    table = np.column_stack([read_exogenous(frame, name, " of X_future") for name in panel.names])
     if TIME not in names:
         if len(panel) > 1:
             raise ValueError(f"X_future of several series needs the columns {ID!r} and {TIME!r}")

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.forecasting import reading
 from posterity.forecasting.levels import expand_row
+from posterity.forecasting.names import have_same_terms
 from posterity.forecasting.panel import Panel, convert_to_values
 from posterity.kernel.values import read_floats
 
@@ -60,8 +61,9 @@ def read_next_row(
     end = int(panel.ends[find_number(panel, name)])
     if recent is not None and name in recent.ids:
         end = int(recent.ends[recent.ids.index(name)])
-    columns = _read_columns(x, panel.names)
-    if columns.shape != (len(panel.names),) or not np.isfinite(columns).all():
+    names, columns = _read_columns(x, panel.names)
+    known = have_same_terms(names, panel.names) and columns.shape == (len(names),)
+    if not (known and np.isfinite(columns).all()):
         raise ValueError(
             f"x is {x!r}: it must have a finite number for each of the exogenous columns "
             f"{list(panel.names)}"
@@ -72,16 +74,16 @@ def read_next_row(
         values=convert_to_values([y], panel.describe_series(name))[None],
         ends=np.array([end + 1]),
         columns=columns[None, None],
+        names=names,
     )
 
 
-def _read_columns(x: Any, names: tuple[str, ...]) -> NDArray[np.float64]:
-    """Exogenous columns of one row, in the order of their names."""
+def _read_columns(x: Any, names: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
+    """Names and values of the exogenous columns of one row: also of a level that is new."""
     if isinstance(x, Mapping):
-        x = expand_row(x, names)
-        # Without known columns, any column is one too many.
-        x = [x.get(name, np.nan) for name in dict.fromkeys([*names, *x])]
-    return np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)
+        row = dict.fromkeys(names, np.nan) | expand_row(x, names)
+        names, x = tuple(row), list(row.values())
+    return names, np.zeros(0) if x is None else read_floats(x, "x").reshape(-1)
 
 
 def select_series(panel: Panel, recent: Panel | None, names: Sequence[Any]) -> Panel:
@@ -108,3 +110,21 @@ def find_number(panel: Panel, name: Any) -> int:
         f"series {name!r} is unknown: the series are {listed}"
         f"{', ...' if len(panel) > NAMED else ''}; partial_fit learns new ones"
     )
+
+
+def count_new(panel: Panel, whole: Panel) -> NDArray[np.int64]:
+    """(S,) steps from the ends of series in a panel to those in ``whole``; 0 of new series."""
+    end_of = dict(zip(panel.ids, panel.ends, strict=True))
+    ends = zip(whole.ids, whole.ends, strict=True)
+    return np.array([end - end_of.get(name, end) for name, end in ends])
+
+
+def align_to_calendar(panel: Panel, reference: Panel) -> Panel:
+    """The rows of a panel on the grid of another."""
+    begun = np.arange(panel.length) >= panel.length - panel.lengths[:, None]
+    which, column = np.nonzero(begun)
+    back = panel.length - 1 - column
+    index = reference.calendar.index(panel.calendar.times(panel.ends[which] - back))
+    rows = np.concatenate([panel.values[:, :, None], panel.columns], axis=2)[begun]
+    aligned = Panel.of_rows(panel.ids, which, index, rows, reference.calendar, panel.names)
+    return replace(aligned, single=panel.single)

@@ -94,53 +94,36 @@ class Levels:
         """(S, T, m) exogenous columns without their lags."""
         return self.columns[:, :, : self.columns.shape[2] - self.n_lagged * len(self.column_lags)]
 
-    def add_columns(self, future: Array, column: int) -> Array:
-        """(S, h) what levels are less of, from a column on, with exogenous columns (S, h, m)."""
-        whole = self._follow_columns(future, column)[:, column:]
-        effects = np.einsum("shm,sm->sh", np.nan_to_num(whole), self.effects)
-        return effects + self.moves.get_from(column, effects.shape[1])
+    def find_behind(self, columns: NDArray[np.intp]) -> NDArray[np.intp]:
+        """(n S,) how many levels have come, before each column, since the last observed one."""
+        first, stop = max(int(columns[0]) - MOST_BEHIND, 0), int(columns[-1])
+        known = np.isfinite(self.observed[:, first:stop])
+        last = np.maximum.accumulate(np.where(known, np.arange(first, stop), -stop), axis=1)
+        behind = np.minimum(columns - 1 - last[:, columns - 1 - first], MOST_BEHIND)
+        return np.where(np.isfinite(self.bridged[:, columns - 1]), behind, 0).T.reshape(-1)
 
-    def _follow_columns(self, future: Array, column: int) -> Array:
-        """(S, column + h, m) exogenous columns, those from a column on in ``future``."""
-        whole = np.concatenate([self.exogenous[:, :column], future], axis=1)
-        return add_lags(whole, self.column_lags, self.n_lagged)
+    def find_last(self, last: NDArray[np.intp], length: int) -> Array:
+        """(n S, L) the last levels up to columns ``last`` (n S,), observed ones.
 
-    @property
-    def behind(self) -> NDArray[np.intp]:
-        """(S,) how many levels have come since the last one that was observed."""
-        known = np.isfinite(self.observed)
-        since = np.where(known.any(axis=1), known[:, ::-1].argmax(axis=1), 0)
-        return np.asarray(np.minimum(since, MOST_BEHIND), dtype=np.intp)
-
-    def last(self, length: int) -> Array:
-        """(S, L) the last levels up to an observed one; a series had its first level before."""
-        places = self.observed.shape[1] - self.behind[:, None] - length + np.arange(length)
-        some = np.take_along_axis(self.bridged, np.maximum(places, 0), axis=1)
-        some = np.where(places >= 0, some, np.nan)
+        A series had its first level before.
+        """
+        places = last[:, None] + np.arange(1 - length, 1)
+        series = np.arange(len(last))[:, None] % len(self.bridged)
+        some = np.where(places >= 0, self.bridged[series, np.maximum(places, 0)], np.nan)
         return carry_forward(some[:, ::-1])[:, ::-1]
 
-    def until(self, column: int) -> Levels:
-        """The same before a column."""
-        return replace(
-            self,
-            observed=self.observed[:, :column],
-            bridged=self.bridged[:, :column],
-            columns=self.columns[:, :column],
-        )
-
-    def ahead(self, future: Array, form: Form) -> Array:
-        """(S, h + b, q) known columns of a form in the next steps, of exogenous ones (S, h, m).
-
-        They begin after the last observed level, at most b = max(``behind``) steps before.
-        """
-        behind = self.behind
-        steps = future.shape[1] + int(behind.max(initial=0))
-        whole = self._follow_columns(future, self.columns.shape[1])
-        places = self.columns.shape[1] - behind[:, None] + np.arange(steps)
-        places = np.minimum(places, whole.shape[1] - 1)
-        series = np.broadcast_to(np.arange(len(places))[:, None], places.shape)
+    def find_ahead(self, places: NDArray[np.intp], exogenous: Array, form: Form) -> Array:
+        """(n S, b, q) known columns of a form at places (n S, b), of exogenous ones (S, T', m)."""
+        whole = add_lags(exogenous, self.column_lags, self.n_lagged)
+        series = np.broadcast_to(np.arange(len(places))[:, None] % len(whole), places.shape)
         known = _build_known(form, whole, self.begins, series, places)
         return np.nan_to_num(np.concatenate(known, axis=2))
+
+    def find_offsets(self, steps: NDArray[np.intp], exogenous: Array) -> Array:
+        """(n S, h) what levels are less of at steps (n, h), with exogenous columns (S, T', m)."""
+        whole = add_lags(exogenous, self.column_lags, self.n_lagged)[:, steps]
+        effects = np.einsum("snhm,sm->nsh", np.nan_to_num(whole), self.effects)
+        return np.concatenate(effects + self.moves.find_at(steps))
 
 
 def add_lags(columns: Array, lags: tuple[int, ...], count: int) -> Array:

@@ -14,7 +14,7 @@ from posterity.distributions.guesses import refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.marginals import Marginals
-from posterity.forecasting.panel import make_names_array
+from posterity.forecasting.names import make_names_array
 from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]

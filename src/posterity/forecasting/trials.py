@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.choosing import LEVEL_ROWS
-from posterity.forecasting.ensemble import ForecastOrigin, FormLevels, Learner, join_paths
+from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
@@ -118,20 +118,16 @@ class Trials:
         for column in origins:
             shape = (4, len(self.forms), len(panel), self.h)
             self.of_columns.setdefault(column, np.full(shape, np.nan))
+        exogenous = extend_columns(panel, self.h)
 
         def run_one(number: int) -> None:
-            learner, waiting = learners[number], []
-            for window, origin in enumerate(origins):
-                own = levels[learner.form]
-                learner.learn_until(own, origin)
-                waiting.append(learner.find_origin(own, get_columns_from(panel, origin, self.h)))
-                # With few series all windows are forecast together, as if they were more series.
-                if learner.form.shared or len(panel) > FEW_SERIES or origin == origins[-1]:
-                    start = ForecastOrigin.stack(waiting)
-                    found = join_paths(learner.draw_paths_from(start, size, window))
-                    before = list(origins[window + 1 - len(waiting) : window + 1])
-                    self.add(number, before, start.has_enough_rows, found, panel)
-                    waiting = []
+            learner = learners[number]
+            # With few series all windows are forecast together, as if they were more series.
+            apart = learner.form.shared or len(panel) > FEW_SERIES
+            for window, some in enumerate([[one] for one in origins] if apart else [origins]):
+                start = learner.find_origins(levels[learner.form], some, exogenous, self.h)
+                found = join_paths(learner.draw_paths_from(start, size, window))
+                self.add(number, some, start.has_enough_rows, found, panel)
 
         numbers = size * self.h * len(panel) * len(origins)
         work = sum(numbers * learner.form.length for learner in learners)
@@ -185,13 +181,9 @@ def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
     return odds
 
 
-def get_columns_from(panel: Panel, column: int, h: int) -> Array:
-    """(S, h, m) exogenous columns from a column on; NaN beyond the end."""
-    known = panel.columns[:, column : column + h]
-    short = h - known.shape[1]
-    if not short:
-        return known
-    return np.pad(known, ((0, 0), (0, short), (0, 0)), constant_values=np.nan)
+def extend_columns(panel: Panel, h: int) -> Array:
+    """(S, T + h, m) exogenous columns; NaN beyond the end."""
+    return np.pad(panel.columns, ((0, 0), (0, h), (0, 0)), constant_values=np.nan)
 
 
 def get_outcomes_from(values: Array, columns: Sequence[int], h: int) -> Array:
