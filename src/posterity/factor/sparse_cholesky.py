@@ -39,6 +39,8 @@ class SparseCholesky:
     array([1., 1., 1.])
     >>> factor.inverse_entries()[pattern.diagonal].round(4)
     array([0.2727, 0.5   , 0.3636])
+    >>> round(factor.log_determinant() - np.log(22.0), 12)
+    0.0
     """
 
     def __init__(self, values: Array, pattern: SparsityPattern) -> None:
@@ -65,6 +67,12 @@ class SparseCholesky:
             self._blocks.append((triangle, rest))
             if front.parent >= 0:
                 waiting.setdefault(front.parent, []).append((front.places, left))
+
+    def log_determinant(self) -> float:
+        """The log determinant of ``A``."""
+        roots = [roots for roots, _ in self._leaves]
+        roots += [triangle.diagonal() for triangle, _ in self._blocks]
+        return 2.0 * float(np.sum(np.log(np.concatenate([np.ones(0), *roots]))))
 
     def whiten(self, right: Array) -> Array:
         """``L^-1 right``, in the factor's order, for ``right`` (p,) or (p, k)."""

@@ -68,7 +68,7 @@ class Solution(NamedTuple):
         columns, prior = self.columns, self.prior[self.met]
         precisions = self.precisions[:, 0]
         tau = self.shape / self.rate if self.shape > 0.0 and self.rate > 0.0 else 1.0
-        _, information = columns.step(precisions, self.mean[self.met], self.variance, tau)
+        _, information = columns.score(precisions, self.mean[self.met], self.variance, tau)
         B = self.centres.find_terms(self.centres.values).matrix(len(self.prior))[:, self.met]
         for feature in self.met[columns.few[columns.owners] | (columns.owners == 0)]:
             row = B[[feature], :].toarray()[0]

@@ -23,7 +23,7 @@ from posterity.posteriors._sparse_data import (
 )
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
-from posterity.posteriors._sparse_sites import Sweep
+from posterity.posteriors._sparse_sites import PriorPrecision, Sweep
 from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors._wide import ManyFeatures, Pairs
 from posterity.safety import check_memory
@@ -298,16 +298,16 @@ class SparsePosterior(ManyFeatures):
         if not self.likelihood.is_noise:
             negligible = NEGLIGIBLE_A_ROW * len(self.targets)
 
-        def noise(sweep: Sweep, prior: Array) -> tuple[float, float]:
-            return self._noise(sweep, np.where(fixed, prior, 0.0))
+        def noise(sweep: Sweep, prior: PriorPrecision) -> tuple[float, float]:
+            return self._noise(sweep, np.where(fixed, prior.diagonal, 0.0))
 
-        def precision(sweep: Sweep, prior: Array) -> float | None:
+        def precision(sweep: Sweep, prior: PriorPrecision) -> float | None:
             return self._noise_precision(*noise(sweep, prior))
 
         rows = data.gather(self.likelihood, met, self._find_pattern)
-        begun = self.found[:, 0].copy()
-        begun[np.setdiff1d(np.arange(1, len(begun)), columns.learned)] = self.start
-        sweep, precisions = search(rows, columns, begun, precision, negligible)
+        begun = np.log(self.found[columns.learned, 0])
+        sweep, logs, _ = search(rows, columns, begun, precision, negligible)
+        precisions = columns.complete(logs)
         mean = np.zeros(len(self.owners))
         mean[met] = sweep.mean
         mean[0] -= data.offset_centre
@@ -320,7 +320,7 @@ class SparsePosterior(ManyFeatures):
             mean,
             sweep.factor,
             sweep.variance,
-            *noise(sweep, columns.spread(precisions)),
+            *noise(sweep, columns.prior(logs)),
             centres,
             columns,
         )
@@ -336,7 +336,8 @@ class SparsePosterior(ManyFeatures):
         if self.likelihood.is_noise:
             known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(self.n_effective, 1.0)
-        return Columns(owners, np.flatnonzero(learned), scale, known, usual, few)
+        given = np.where(np.arange(size) > 0, self.start, self.found[:, 0])
+        return Columns(owners, np.flatnonzero(learned), scale, known, usual, few, given)
 
     def _mean_squares(self, data: SummedRows | KeptRows, centres: Centres) -> Array:
         """(columns,) mean squares of columns' values, of numbers that are centred about these."""
