@@ -45,6 +45,7 @@ class SparseCholesky:
 
     def __init__(self, values: Array, pattern: SparsityPattern) -> None:
         self.pattern = pattern
+        self._inverse: Array | None = None
         self._leaves: list[tuple[Array, Array]] = []  # of each group: the roots, the rest
         self._blocks: list[tuple[Array, Array]] = []  # of each other front: triangle, the rest
         all_left = []
@@ -106,7 +107,14 @@ class SparseCholesky:
         return solution
 
     def inverse_entries(self) -> Array:
-        """(entries,) the entries of ``A^-1`` that the pattern names."""
+        """(entries,) the entries of ``A^-1`` that the pattern names; found once."""
+        if self._inverse is None:
+            self._inverse = self._find_inverse()
+        return self._inverse
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _find_inverse(self) -> Array:
         pattern = self.pattern
         entries = np.empty(len(pattern.keys))
         below = [np.zeros(group.targets.shape) for group in pattern.leaves]
@@ -123,8 +131,6 @@ class SparseCholesky:
             entries[group.entries[:, 0]] = 1.0 / roots**2 + np.einsum("ki,ki->k", scaled, across)
             entries[group.entries[:, 1:]] = -across
         return entries
-
-    # ---- inner -----------------------------------------------------------------------------------
 
     def _backwards(self) -> Iterator[tuple[tuple[int, Front], tuple[Array, Array]]]:
         return zip(reversed(self.pattern.inner), reversed(self._blocks), strict=True)

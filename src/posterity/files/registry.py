@@ -189,7 +189,7 @@ CACHES: dict[str, dict[str, object]] = {
     "Contrasts": {"read": None},
     "SoftmaxPosterior": {"nodes": None},
     "GroupedPosterior": {"prior": None, "read": None, "newest_reading": None},
-    "SparsePosterior": {"_solution": None, "_pattern": None},
+    "SparsePosterior": {"_reading": None, "_pattern": None},
     "Centres": {"_active": None},
     "DiagonalPosterior": {"_kept": None},
     "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},

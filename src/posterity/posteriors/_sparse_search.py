@@ -60,6 +60,24 @@ class PriorRule(Protocol):
         ...
 
 
+class GivenPrior(NamedTuple):
+    """A prior without coordinates."""
+
+    precision: PriorPrecision
+
+    def prior(self, at: Array) -> PriorPrecision:
+        """The prior that is given."""
+        return self.precision
+
+    def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
+        """No step."""
+        return Step(at, 0.0, at)
+
+    def limit(self, at: Array) -> Array:
+        """No coordinates."""
+        return at
+
+
 class Columns(NamedTuple):
     """Features (p,) by their columns, and the columns (c,) whose precisions are learned."""
 
@@ -113,10 +131,22 @@ class Columns(NamedTuple):
         information = self.sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
         return 0.5 * gradient, 0.5 * information + 1e-12
 
+    @property
+    def uncertain(self) -> NDArray[np.bool_]:
+        """(p,) features whose variance depends on scales that are known little."""
+        return np.asarray(self.few[self.owners] | (self.owners == 0))
+
     def sum(self, values: Array) -> Array:
         """(c,) sums over the features of each learned column."""
         sums = np.bincount(self.owners, values, len(self.scale))
         return np.asarray(sums, dtype=np.float64)[self.learned]
+
+
+class Close(NamedTuple):
+    """Where a search ends: the gain of one more step in nats, and its change of sites."""
+
+    gain: float
+    change: float = TOLERANCE
 
 
 class Found(NamedTuple):
@@ -132,7 +162,7 @@ def search(
     rule: PriorRule,
     begun: Array,
     noise: Callable[[Sweep, PriorPrecision], float | None],
-    negligible: float,
+    close: Close,
     sites: Array | None = None,
 ) -> Found:
     """The posterior under the prior of the largest evidence, beginning at some coordinates (c,).
@@ -143,7 +173,7 @@ def search(
     """
     if sites is None:
         sites = data.start(rule.prior(begun))
-    settings = data, rule, begun, sites, noise, negligible
+    settings = data, rule, begun, sites, noise, close
     try:
         found = _iterate(*settings, Acceleration(), MOST_STEPS)
         if found.sweep.change <= DIVERGED_CHANGE:
@@ -159,7 +189,7 @@ def _iterate(
     at: Array,
     sites: Array,
     noise: Callable[[Sweep, PriorPrecision], float | None],
-    negligible: float,
+    close: Close,
     method: Acceleration | Damping,
     most: int,
 ) -> Found:
@@ -170,7 +200,7 @@ def _iterate(
         tau = noise(sweep, prior)
         if tau is not None:
             step, gain, metric = rule.step(at, sweep, tau)
-        if gain < negligible and sweep.change < TOLERANCE:
+        if gain < close.gain and sweep.change < close.change:
             break
         new = method.advance(
             np.concatenate([at, sites]),
@@ -231,8 +261,10 @@ __all__ = [
     "NEGLIGIBLE",
     "NEGLIGIBLE_A_ROW",
     "Acceleration",
+    "Close",
     "Columns",
     "Found",
+    "GivenPrior",
     "PriorRule",
     "Step",
     "search",

@@ -44,6 +44,11 @@ class PriorPrecision:
         none = np.zeros(0, dtype=np.intp)
         return cls(diagonal, none, none, np.zeros(0), none)
 
+    @property
+    def pairs(self) -> tuple[Array, ...]:
+        """Rows, columns, values and places of the pairs."""
+        return self.rows, self.columns, self.values, self.places
+
     def __matmul__(self, mean: Array) -> Array:
         product = self.diagonal * mean
         np.add.at(product, self.rows, self.values * mean[self.columns])
@@ -63,11 +68,15 @@ class Sweep(NamedTuple):
 
     factor: SparseCholesky
     mean: Array
-    inverse: Array  # the pattern's entries of the covariance
     step: Array  # of the sites
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
     explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
+
+    @property
+    def inverse(self) -> Array:
+        """The pattern's entries of the covariance, in units of the noise."""
+        return self.factor.inverse_entries()
 
     @property
     def variance(self) -> Array:
@@ -95,8 +104,8 @@ class ProductSums:
             least = LEAST_PRIOR * self.entries[self.pattern.diagonal]
             prior = replace(prior, diagonal=prior.diagonal + least)
             factor = prior.factorize(self.entries, self.pattern)
-        mean, inverse = factor.solve(self.products), factor.inverse_entries()
-        return Sweep(factor, mean, inverse, sites, sites, 0.0, float(self.products @ mean))
+        mean = factor.solve(self.products)
+        return Sweep(factor, mean, sites, sites, 0.0, float(self.products @ mean))
 
     def log_evidence(self, sweep: Sweep, sites: Array) -> float:
         """What rows say of the prior, without constants, the noise and the prior's determinant."""
@@ -165,7 +174,6 @@ class SiteRows:
         return Sweep(
             factor,
             mean,
-            entries,
             np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),

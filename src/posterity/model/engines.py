@@ -1,0 +1,83 @@
+"""Sparse models whose rows are made by a formula, and whose columns vary together by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.model.design import DesignRows
+from posterity.posteriors._sparse_rows import SparseRows
+from posterity.sparse import (
+    SparseLinearRegression,
+    SparseLogisticRegression,
+    SparsePoissonRegression,
+)
+from posterity.sparse.base import DiagonalModel
+from posterity.sparse.checks import WideParameters
+from posterity.transaction import Undo
+
+Array = NDArray[np.float64]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TermParameters(WideParameters):
+    """``terms``: names of columns that vary together by level."""
+
+    terms: tuple[tuple[str, ...], ...] = ()
+
+
+class TermRows(TermParameters, DiagonalModel):
+    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+
+    def _read(self, X: DesignRows) -> tuple[int, Any]:
+        return X.n, X.parts
+
+    def _warn(self, n: int, read: Any) -> None:
+        """Say nothing of levels of one row each: residuals of counts may be such effects."""
+
+    def _begin(self, given: int | None) -> None:
+        super()._begin(given)
+        index, posterior = self._index, self._posterior
+        posterior.terms = tuple(
+            tuple(index.column(name, new=True) for name in names) for names in self.terms
+        )
+        posterior.grow(index.size, np.zeros(0, dtype=np.int32), index.n_columns)
+
+    def _grow_for(self, number: Callable[[], SparseRows], undo: Undo) -> SparseRows:
+        rows = super()._grow_for(number, undo)
+        for column, levels in self._index.levels.items():  # of some, all values so far were 0
+            self._posterior.owners[levels.features] = column
+        return rows
+
+    def _eta(self, X: DesignRows) -> tuple[Array, Array]:
+        mean, variance = super()._eta(X)
+        return mean + X.offset[:, None], variance
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NormalTerms(TermRows, SparseLinearRegression):
+    """Numbers."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BernoulliTerms(TermRows, SparseLogisticRegression):
+    """Labels of two classes."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PoissonTerms(TermRows, SparsePoissonRegression):
+    """Counts."""
+
+
+ENGINES: dict[str, type[TermRows]] = {
+    "normal": NormalTerms,
+    "bernoulli": BernoulliTerms,
+    "binomial": BernoulliTerms,
+    "poisson": PoissonTerms,
+}
+
+__all__ = ["ENGINES", "TermRows"]
