@@ -121,6 +121,12 @@ class Design:
             return frame.column(formula.response), trials
         return compute_numbers(formula.response, frame), trials
 
+    def is_same(self, other: Design) -> bool:
+        """Whether two designs make the same columns of the same rows."""
+        mine, theirs = self.numbers, other.numbers
+        same = self.levels == other.levels and mine.keys() == theirs.keys()
+        return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
     # ---- fixed terms -----------------------------------------------------------------------------
 
     def _fix(self, term: Term, frame: Frame) -> list[Part]:

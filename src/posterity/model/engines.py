@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,15 @@ class TermRows(TermParameters, DiagonalModel):
             self._posterior.owners[levels.features] = column
         return rows
 
+    @property
+    def sign(self) -> float:
+        """-1 where the posterior is of the first of two labels."""
+        return 1.0
+
+    def expect(self, X: DesignRows) -> Array:
+        """(n,) expected targets."""
+        return np.asarray(self.predict(X))
+
     def _eta(self, X: DesignRows) -> tuple[Array, Array]:
         mean, variance = super()._eta(X)
         return mean + X.offset[:, None], variance
@@ -66,6 +75,27 @@ class NormalTerms(TermRows, SparseLinearRegression):
 @dataclass(kw_only=True, eq=False, repr=False)
 class BernoulliTerms(TermRows, SparseLogisticRegression):
     """Labels of two classes."""
+
+    @property
+    def sign(self) -> float:
+        """-1 where the posterior is of the first of two labels."""
+        return -1.0 if self._flipped else 1.0
+
+    def expect(self, X: DesignRows) -> Array:
+        """(n,) probabilities of the second label."""
+        return np.asarray(self.predict_proba(X)[:, -1])
+
+    def name_classes(self, y: Array) -> Any:
+        """Labels of trials, of which all may be the same."""
+        return self._name_classes(y, [0, 1])
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["observation", "mean"] = "mean"
+    ) -> Array:
+        """(n, 2) ends of the central interval of the second label's probability."""
+        if of != "mean":
+            raise ValueError("labels have intervals of their probabilities alone: give of='mean'")
+        return super().predict_interval(X, level)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -56,11 +56,19 @@ class Reading(NamedTuple):
     terms: Terms | None
 
 
+class Likeliest(NamedTuple):
+    """Coordinates of the largest evidence; shape and rate of the noise's precision there."""
+
+    at: Array
+    noise: tuple[float, float]
+
+
 class Fit:
     """One search for the prior of a posterior."""
 
     def __init__(self, of: SparsePosterior) -> None:
         self.of = of
+        self._taken: float | None = None  # where they are known to stay as they are
         self.data, self.centres = centre_at_means(of._data, of.centres)
         rows = not of.likelihood.is_noise
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
@@ -104,6 +112,7 @@ class Fit:
         terms, rows = self._describe_terms()
         begun = self._begin(terms)
         found = search(rows, terms, begun, self.noise_precision, NEAR)
+        self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
         nodes, weights = [mode], np.ones(1)
         tau = self.noise_precision(found.sweep, terms.prior(found.at))
@@ -124,12 +133,13 @@ class Fit:
         solutions = [self._solve_terms(terms, node.found) for node in nodes]
         return Reading(weights, solutions, nodes, terms)
 
-    def find_likeliest(self) -> tuple[Terms, Found]:
+    def find_likeliest(self) -> tuple[Terms, Likeliest]:
         """The covariances of the largest evidence: restricted maximum likelihood."""
         terms, rows = self._describe_terms()
         terms = replace(terms, trust=0.0)
         begun = self._begin(terms)
-        return terms, search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
+        found = search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
+        return terms, Likeliest(found.at, self.noise(found.sweep, terms.prior(found.at)))
 
     def _describe_terms(self) -> tuple[Terms, ProductSums | SiteRows]:
         """Terms of the features met, and the rows in a pattern that has what these tie."""
@@ -204,7 +214,15 @@ class Fit:
 
     def noise(self, sweep: Sweep, prior: PriorPrecision) -> tuple[float, float]:
         """Shape and rate of the noise's precision."""
-        return self.of._noise(sweep, np.where(self.flat, prior.diagonal, 0.0))
+        flat = np.where(self.flat, prior.diagonal, 0.0)
+        return self.of._noise(sweep, flat, self._count_taken(sweep, flat))
+
+    def _count_taken(self, sweep: Sweep, prior: Array) -> float:
+        """The degrees of freedom that weights with a nearly flat prior take."""
+        some = prior > 0.0
+        if self._taken is None and some.any():
+            return float(np.sum(1.0 - prior[some] * sweep.variance[some]))
+        return self._taken or 0.0
 
     def noise_precision(self, sweep: Sweep, prior: PriorPrecision) -> float | None:
         """The noise's precision; None before data tell of it."""

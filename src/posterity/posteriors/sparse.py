@@ -303,16 +303,15 @@ class SparsePosterior(ManyFeatures):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _noise(self, sweep: Sweep, prior: Array) -> tuple[float, float]:
+    def _noise(self, sweep: Sweep, prior: Array, taken: float) -> tuple[float, float]:
         """Shape and rate of the noise's precision; -1 and 0 if it is known.
 
-        Weights with a ``prior`` (p,) count as if it were flat: they take degrees of freedom.
+        Weights with a ``prior`` (p,) count as if it were flat: they have ``taken`` so many degrees
+        of freedom.
         """
         if self.noise is None:
             return -1.0, 0.0
         flat = float(self.intercept and self.n_effective > 0.0)
-        some = prior > 0.0
-        taken = float(np.sum(1.0 - prior[some] * sweep.variance[some]))
         left = self.square - sweep.explained - float(prior @ np.square(sweep.mean))
         shape = self.noise[0] + 0.5 * max(self.n_effective - flat - taken, 0.0)
         return shape, self.noise[1] + 0.5 * max(left, 0.0)

@@ -1,0 +1,105 @@
+"""Tables of a fitted model: fixed effects, variances, and effects of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions import Mixture, StudentT
+from posterity.distributions._limits import check_level
+from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.keys import list_labels
+from posterity.linear.ratios import add_ratios
+from posterity.model.components import find_points, list_components
+from posterity.model.design import Design
+from posterity.model.engines import TermRows
+from posterity.posteriors._sparse_fit import Fit
+
+Array = NDArray[np.float64]
+
+
+def summarize(engine: TermRows, design: Design, level: float) -> Any:
+    """Fixed effects, in the order of the formula; levels are named ``column[level]``."""
+    index = engine._index
+    tied = {name for names in engine.terms for name in names}
+    found = [("intercept", 0)] if engine.fit_intercept else []
+    for column in range(2, index.n_columns):
+        name = index.column_name(column)
+        if name not in tied:
+            found += [(name + label, feature) for label, feature in _list_features(engine, column)]
+    names, features = ([one[place] for one in found] for place in (0, 1))
+    table = _describe(engine, np.array(features, dtype=np.intp), level)
+    frame = require_pandas().DataFrame({"name": names, **table}, index=names)
+    return add_ratios(frame, engine._likelihood().ratio)
+
+
+def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
+    """Effects of a group's levels, one effect after another."""
+    index, rows = engine._index, []
+    for name in (name for names in engine.terms for name in names):
+        effect, _, own = name.partition(" | ")
+        if own == group:
+            column = index.column(name, new=False)
+            known = index.levels[column]
+            labels = list_labels(known.index.list_keys())
+            rows += [(label, effect, feature) for label, feature in zip(labels, known.features, strict=True)]
+    levels, effects, features = zip(*rows, strict=True)
+    table = _describe(engine, np.array(features, dtype=np.intp), level)
+    return require_pandas().DataFrame({"level": list(levels), "effect": list(effects), **table})
+
+
+def list_variances(engine: TermRows, level: float) -> Any:
+    """Standard deviations and correlations of groups, and of the noise."""
+    posterior = engine._posterior
+    check_level(level)
+    reading, (terms, found) = posterior.reading(), Fit(posterior).find_likeliest()
+    points = find_points(reading)
+    shape, rate = found.noise
+    at, noise = found.at[None], np.array([rate / shape if shape > 0.0 else 1.0])
+    rows = list_components(terms, engine.terms, points.at, points.noise)
+    likeliest = list_components(terms, engine.terms, at, noise)
+    if posterior.noise is not None:
+        rows.append(("sd(residual)", np.sqrt(points.noise)))
+        likeliest.append(("sd(residual)", np.sqrt(noise)))
+    table = [
+        {"name": name, **points.summarize(values, level), "reml": float(one[0])}
+        for (name, values), (_, one) in zip(rows, likeliest, strict=True)
+    ]
+    columns = ["name", "mean", "sd", "low", "high", "reml"]
+    return require_pandas().DataFrame(table, index=[name for name, _ in rows], columns=columns)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
+    """The features of a column, each with what its name says beside the column's."""
+    index = engine._index
+    if column in index.numbers:
+        yield "", index.numbers[column]
+    elif column in index.levels:
+        known = index.levels[column]
+        for label, feature in zip(list_labels(known.index.list_keys()), known.features, strict=True):
+            parts = label if isinstance(label, tuple) else (label,)
+            yield f"[{', '.join(map(str, parts))}]", int(feature)
+
+
+def _describe(engine: TermRows, features: NDArray[np.intp], level: float) -> dict[str, Any]:
+    """Mean, standard deviation and interval of some weights, mixed over nodes."""
+    posterior = engine._posterior
+    mean, variance = posterior.member_marginals(len(posterior.owners))
+    mean, variance = engine.sign * mean[features], variance[features]
+    shape = posterior.shape
+    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
+    degrees = np.full(len(features), 2.0 * shape if shape > 0.0 else np.inf)
+    sd = np.sqrt(variance * noise)
+    parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
+    each = parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
+    low, high = each.interval(check_level(level))
+    return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
+
+
+__all__ = ["list_group_effects", "list_variances", "summarize"]
