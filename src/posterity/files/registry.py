@@ -44,6 +44,11 @@ HOMES = {
     "SparseLogisticRegression": "posterity.sparse.exact",
     "SparsePoissonRegression": "posterity.sparse.exact",
     "Recalibrated": "posterity.calibration.recalibrated",
+    "Model": "posterity.model",
+    "NormalTerms": "posterity.model.engines",
+    "BernoulliTerms": "posterity.model.engines",
+    "PoissonTerms": "posterity.model.engines",
+    "Design": "posterity.model.design",
     # bases
     "AutoBasis": "posterity.basis",
     "ByColumn": "posterity.basis",

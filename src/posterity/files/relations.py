@@ -281,9 +281,12 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "FeatureIndex": _check_feature_index,
     **dict.fromkeys(
         (
-            f"{kind}{family}Regression"
-            for kind in ("Diagonal", "Sparse")
-            for family in ("Linear", "Logistic", "Poisson")
+            *(
+                f"{kind}{family}Regression"
+                for kind in ("Diagonal", "Sparse")
+                for family in ("Linear", "Logistic", "Poisson")
+            ),
+            *(f"{family}Terms" for family in ("Normal", "Bernoulli", "Poisson")),
         ),
         _check_model_of_many_features,
     ),

@@ -33,6 +33,10 @@ class TermParameters(WideParameters):
 class TermRows(TermParameters, DiagonalModel):
     """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
 
+    def begin(self) -> None:
+        """Know the prior."""
+        self._begin(None)
+
     def _read(self, X: DesignRows) -> tuple[int, Any]:
         return X.n, X.parts
 

@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions.guesses import did_you_mean
+from posterity.distributions.in_sequence import in_sequence
+from posterity.kernel.tables import take_rows
 from posterity.linear.offsets import RateOffsets
 from posterity.model.checks import check_groups
 from posterity.model.design import Design, DesignRows
@@ -143,19 +145,29 @@ class Model(BaseEstimator):
         frame = {name: [value] for name, value in row.items()}
         return self.partial_fit(frame, None if y is None else [y], [weight])
 
+    @hold_model_lock
     def predict_then_learn(
         self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Any:
-        """Predict these rows, from what was known before them, then learn them together.
+        """Predict each row from rows before it, then learn them: the distributions, one a row.
 
-        Raises
-        ------
-        NotFittedError
-            Before the first rows were learned: begin with ``fit``.
+        In turns of up to a third of the rows that were learned before; parameters as in ``fit``.
         """
-        distribution = self.predict_distribution(frame)
-        self.partial_fit(frame, y, sample_weight)
-        return distribution
+        model = copy.deepcopy(self)
+        if "_engine" not in vars(model):
+            model._design, model._engine = model._begin(frame)
+            model._engine.begin()
+        n, start = model._design.read(frame).n, 0
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        predicted = []
+        while start < n:
+            some = slice(start, start + max(1, int(model.n_observations_) // 3))
+            rows, given = take(frame, some), None if y is None else take(y, some)
+            predicted.append(model.predict_distribution(rows))
+            model.partial_fit(rows, given, None if weights is None else weights[some])
+            start = some.stop
+        self.__dict__.update(_design=model._design, _engine=model._engine)
+        return in_sequence(predicted)
 
     @hold_model_lock
     def unlearn(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -324,6 +336,13 @@ class Model(BaseEstimator):
             ((rows, engine.name_classes(np.full(rows.n, label)), own * count), added)
             for label, count in enumerate(split_trials(targets, trials))
         ]
+
+
+def take(rows: Any, some: slice) -> Any:
+    """Some rows of a frame, of a mapping of columns or of a column."""
+    if isinstance(rows, Mapping):
+        return {name: column[some] for name, column in rows.items()}
+    return rows[some] if isinstance(rows, list) else take_rows(rows, some)
 
 
 def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:

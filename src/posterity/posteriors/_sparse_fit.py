@@ -110,7 +110,8 @@ class Fit:
     def integrate(self) -> Reading:
         """The posterior under nodes over the covariances of terms."""
         terms, rows = self._describe_terms()
-        begun = self._begin(terms)
+        # Always from there, so that the order of rows does not matter.
+        begun = np.zeros(terms.size)
         found = search(rows, terms, begun, self.noise_precision, NEAR)
         self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
@@ -137,7 +138,7 @@ class Fit:
         """The covariances of the largest evidence: restricted maximum likelihood."""
         terms, rows = self._describe_terms()
         terms = replace(terms, trust=0.0)
-        begun = self._begin(terms)
+        begun = np.zeros(terms.size)
         found = search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
         return terms, Likeliest(found.at, self.noise(found.sweep, terms.prior(found.at)))
 
@@ -171,16 +172,14 @@ class Fit:
         weak = WEAK if noise else 1.0 / of.likelihood.vague_variance
         given = weak * self.mean_squares[self.owners]
         given[self.owners == 0] = of.found[0, 0]
-        spread = np.sqrt(of.square / max(of.n_effective, 1.0)) if of.noise is not None else 1.0
-        return Terms(tuple(terms), given, float(spread)), rows
+        return Terms(tuple(terms), given, self._spread()), rows
 
-    def _begin(self, terms: Terms) -> Array:
-        """Coordinates with which a search begins: no correlations, and scales as found last."""
-        parts = [np.zeros(0)]
-        for term in terms.terms:
-            logs = -0.5 * np.log(self.of.found[list(term.columns), 0])
-            parts += [logs, np.zeros(term.size - len(logs))]
-        return np.asarray(terms.limit(np.concatenate(parts)) if terms.size else np.zeros(0))
+    def _spread(self) -> float:
+        """Standard deviation of the targets in units of eta; 1 of labels and counts."""
+        if not self.of.likelihood.is_noise:
+            return 1.0
+        n = max(self.of.n_effective, 1.0)
+        return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
 
     def _make_node(self, terms: Terms, rows: ProductSums | SiteRows, found: Found) -> Node:
         shape, rate = self.noise(found.sweep, terms.prior(found.at))

@@ -88,7 +88,7 @@ class Terms:
 
     def split(self, at: Array) -> list[Array]:
         """The coordinates of each term."""
-        return np.split(at, np.cumsum([term.size for term in self.terms])[:-1])
+        return np.split(at, np.cumsum([term.size for term in self.terms], dtype=np.intp)[:-1])
 
     def covariances(self, at: Array) -> list[Array]:
         """The covariance matrix of each term."""
@@ -151,7 +151,7 @@ class Terms:
             k = len(term.columns)
             parts.append(np.clip(own[:k], LEAST_LOG, LARGEST_LOG))
             parts.append(np.clip(own[k:], -LARGEST_TANGENT, LARGEST_TANGENT))
-        return np.concatenate(parts)
+        return np.concatenate([at[:0], *parts])
 
     def _prior_slopes(self, at: Array, noise: float) -> tuple[Array, Array]:
         """First and second derivatives of the log prior, by differences."""
