@@ -69,6 +69,7 @@ class Fit:
     def __init__(self, of: SparsePosterior) -> None:
         self.of = of
         self._taken: float | None = None  # where they are known to stay as they are
+        self._n_scales = 0  # of priors in units of the targets: the noise's has as many powers more
         self.data, self.centres = centre_at_means(of._data, of.centres)
         rows = not of.likelihood.is_noise
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
@@ -110,6 +111,7 @@ class Fit:
     def integrate(self) -> Reading:
         """The posterior under nodes over the covariances of terms."""
         terms, rows = self._describe_terms()
+        self._n_scales = sum(len(term.columns) for term in terms.terms)
         # Always from there, so that the order of rows does not matter.
         begun = np.zeros(terms.size)
         found = search(rows, terms, begun, self.noise_precision, NEAR)
@@ -124,7 +126,8 @@ class Fit:
                 return terms.score(node.at, node.found.sweep, tau or 1.0)
 
             def evaluate(at: Array, near: Found) -> Node:
-                at = terms.limit(at)
+                if (terms.limit(at) != at).any():
+                    return Node(at, -np.inf, near)
                 rule, nothing = GivenPrior(terms.prior(at)), np.zeros(0)
                 settings = rows, rule, nothing, self.noise_precision, NEAR, near.sites
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
@@ -214,7 +217,7 @@ class Fit:
     def noise(self, sweep: Sweep, prior: PriorPrecision) -> tuple[float, float]:
         """Shape and rate of the noise's precision."""
         flat = np.where(self.flat, prior.diagonal, 0.0)
-        return self.of._noise(sweep, flat, self._count_taken(sweep, flat))
+        return self.of._noise(sweep, flat, self._count_taken(sweep, flat) + self._n_scales)
 
     def _count_taken(self, sweep: Sweep, prior: Array) -> float:
         """The degrees of freedom that weights with a nearly flat prior take."""

@@ -28,8 +28,9 @@ SKEWED, STRETCHES = 0.25, (0.4, 2.5)
 RADIUS = 1.1
 # Dimensions up to which the corners of the design are all, and half of all.
 ALL_CORNERS, HALF_CORNERS = 4, 8
-# The least curvature of an axis, relative to Fisher's information; weights below the least are 0.
-LEAST_CURVATURE, LEAST_WEIGHT = 0.02, 1e-5
+# The least information of a coordinate, and the least curvature of an axis, relative to it; nodes
+# of less than the least weight are left out.
+LEAST_INFORMATION, LEAST_CURVATURE, LEAST_WEIGHT = 1.0, 0.1, 1e-5
 # The step of differences, in standard deviations.
 STEP = 0.1
 
@@ -87,7 +88,7 @@ def _choose(scales: Array, z: Array) -> Array:
 def _find_axes(mode: Node, evaluate: Evaluate, slope: Slope) -> Array:
     """(d, d) the axes of the curvature, each of a standard deviation's length: columns."""
     here, information = slope(mode)
-    deviations = 1.0 / np.sqrt(information.diagonal())
+    deviations = 1.0 / np.sqrt(np.maximum(information.diagonal(), LEAST_INFORMATION))
     curvature = np.zeros_like(information)
     for place, change in enumerate(STEP * np.diag(deviations)):
         there, _ = slope(evaluate(mode.at + change, mode.found))
