@@ -52,11 +52,15 @@ def find_points(reading: Reading) -> Points:
     places, weights = np.zeros((len(unit), size)), np.ones(len(unit))
     if len(nodes) > 1:
         centre = reading.weights @ at
-        root = np.linalg.cholesky(np.cov(at.T, aweights=reading.weights, bias=True).reshape(size, -1))
+        root = np.linalg.cholesky(
+            np.cov(at.T, aweights=reading.weights, bias=True).reshape(size, -1)
+        )
         normal = SPREAD * ndtri(unit[:, :size])
         places = centre + normal @ root.T
         white = np.linalg.solve(root, (at - centre).T).T
-        surface = RBFInterpolator(white, np.stack([heights, rates], axis=1), kernel="cubic", degree=2)
+        surface = RBFInterpolator(
+            white, np.stack([heights, rates], axis=1), kernel="cubic", degree=2
+        )
         found, log_rate = surface(normal).T
         logs = found + 0.5 * np.square(normal).sum(axis=1) / SPREAD**2
         weights = np.exp(logs - logs.max())
@@ -68,9 +72,7 @@ def find_points(reading: Reading) -> Points:
     return Points(places, noise, weights / weights.sum())
 
 
-def list_components(
-    terms: Terms, names: Any, at: Array, noise: Array
-) -> list[tuple[str, Array]]:
+def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[tuple[str, Array]]:
     """Names, and values (n,) at coordinates (n, d): standard deviations and correlations.
 
     ``names`` (terms, k): those of the columns of each term, "effect | group".

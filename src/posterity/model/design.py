@@ -104,8 +104,7 @@ class Design:
             keys = _read_group(group, frame)
             for name, values in self._effects(group, frame):
                 parts.append(Part(f"{name} | {group.name}", None, keys, values))
-        for curve in self.formula.curves:
-            parts.append(self._curve(curve, frame))
+        parts += [self._curve(curve, frame) for curve in self.formula.curves]
         offset = np.zeros(frame.n)
         for node in self.formula.offsets:
             offset += check_values(compute_numbers(node.parts[0], frame), str(node))
@@ -229,8 +228,11 @@ def _join_keys(factors: Sequence[Factor]) -> Keys:
     if len(factors) == 1:
         assert factors[0].keys is not None
         return factors[0].keys
-    columns = [np.array(list_labels(one.keys.labels), dtype=object)[one.keys.numbers]
-               for one in factors if one.keys is not None]
+    columns = [
+        np.array(list_labels(one.keys.labels), dtype=object)[one.keys.numbers]
+        for one in factors
+        if one.keys is not None
+    ]
     return read_keys(columns, [factor.name for factor in factors])
 
 

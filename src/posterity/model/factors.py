@@ -80,7 +80,7 @@ class Factor(NamedTuple):
 
 
 def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
-    """A factor of rows; ``kept``: what functions such as ``poly`` keep of the first rows, if any."""
+    """A factor of rows; ``kept``: what functions such as ``poly`` keep of first rows, if any."""
     name = str(node)
     if node.kind == "call" and node.text in _LEVELS:
         return _read_levels(name, _only_part(node, frame), frame)
@@ -144,13 +144,17 @@ def _make_polynomials(node: Node, values: Array, frame: Frame, kept: Numbers) ->
     degree = int(node.parts[1].text)
     if own is None and len(np.unique(values)) <= degree:
         raise refuse(
-            frame.formula, node.at, f"{name} needs more than {degree} different values in first rows"
+            frame.formula,
+            node.at,
+            f"{name} needs more than {degree} different values in first rows",
         )
     rows, columns, before, here = [], [], np.zeros(len(values)), np.ones(len(values))
     last = 1.0
     for place in range(degree + 1):
         square = float(here @ here)
-        centre, square = own[place] if own is not None else (values @ (here * here) / square, square)
+        centre, square = (
+            own[place] if own is not None else (values @ (here * here) / square, square)
+        )
         rows.append((centre, square))
         columns.append((f"{name}[{place}]", here / np.sqrt(square)))
         before, here = here, (values - centre) * here - (square / last) * (place > 0) * before

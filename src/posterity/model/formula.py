@@ -103,10 +103,12 @@ def _list_summands(node: Node) -> list[tuple[str, Node]]:
 def _add_terms(text: str, terms: list[Term], sign: str, node: Node) -> list[Term]:
     """Terms with those of one summand more, or without them; 0 takes the intercept off."""
     if node.kind == "number" and node.text not in {"0", "1"}:
-        raise refuse(text, node.at, f"{node.text} is no term: 0 or 1 says whether to add a constant")
+        raise refuse(
+            text, node.at, f"{node.text} is no term: 0 or 1 says whether to add a constant"
+        )
     if node.kind == "number" and (node.text == "0") == (sign == "+"):
         return [term for term in terms if term != ()]
-    new = [()] if node.kind == "number" else _expand(text, node)
+    new: list[Term] = [()] if node.kind == "number" else _expand(text, node)
     if sign == "-":
         return [term for term in terms if _key(term) not in map(_key, new)]
     return _join(terms, new)
@@ -127,7 +129,9 @@ def _expand(text: str, node: Node) -> list[Term]:
             return _raise(text, left, node.parts[1])
         return _PRODUCTS[node.kind](left, _expand(text, node.parts[1]))
     if node.kind in {"|", "||"} or (node.kind == "(" and node.parts):
-        raise refuse(text, node.at, "write the effects of a group in parentheses, as in (1 | group)")
+        raise refuse(
+            text, node.at, "write the effects of a group in parentheses, as in (1 | group)"
+        )
     raise refuse(text, node.at, f"{str(node)!r} is no term: arithmetic is written I(x + z)")
 
 

@@ -40,9 +40,9 @@ class Model(BaseEstimator):
     formula : str
         As in R: ``"y ~ x + C(city) + a:b + a*b + poly(x, 2) + log(z) + (1 + x | g) + offset(w)"``.
         Text columns are levels, compared with the first; ``C(n)`` makes levels of numbers.
-        ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it, correlated;
-        ``(1 + x || g)`` independent ones; ``(1 | a/b)`` b within a. ``1`` and ``0`` say whether
-        there is a constant. ``I(...)`` is arithmetic. No code runs.
+        ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it that may be
+        correlated, ``(1 + x || g)`` one that is not; ``(1 | a/b)`` b within a. ``1`` and ``0`` say
+        whether there is a constant. ``I(...)`` is arithmetic. No code runs.
     likelihood : {"normal", "bernoulli", "binomial", "poisson"}, default "normal"
         Of the target: a number; one of two labels; successes, where the formula begins with
         ``successes / trials``; a count.
@@ -56,12 +56,14 @@ class Model(BaseEstimator):
 
     Notes
     -----
-    The prior of a standard deviation is a half Student-t of 3 degrees of freedom, whose scale is
-    2.5 standard deviations of the target (of labels and counts 2.5, on the log scale), for a column
-    of mean square 1; correlations are uniform (Lewandowski, Kurowicka & Joe 2009). The variance of the noise is integrated by
-    formula, with a flat prior of its logarithm. The others are by nodes: a lattice, or a central
-    composite design (Rue, Martino & Chopin 2009). Prior of fixed effects: of numbers worth a
-    millionth of a row, of labels and counts Normal(0, 10^2) for a column of mean square 1.
+    The prior of a standard deviation is a half Student-t of 3 degrees of freedom, for a column of
+    mean square 1 with a scale of 2.5 standard deviations of the target (of labels and counts 2.5,
+    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). The
+    variance of the noise is integrated by formula, with a flat prior of its logarithm, the others
+    by nodes: a lattice, or a central composite design (Rue, Martino & Chopin 2009). Fixed effects
+    have a prior worth a millionth of a row; of labels and counts it is Normal(0, 10^2), for a
+    column of mean square 1.
+
     Sums of products are kept for numbers, rows for labels and counts
     (:class:`posterity.sparse.SparseLinearRegression`).
 
@@ -76,7 +78,7 @@ class Model(BaseEstimator):
     >>> frame = pd.DataFrame({"y": y, "x": x, "subject": subject})
     >>> model = Model("y ~ x + (1 | subject)").fit(frame)
     >>> model.summary().loc["x", "mean"].round(1)
-    np.float64(2.0)
+    np.float64(2.1)
     >>> model.variance_components().index.tolist()
     ['sd(1 | subject)', 'sd(residual)']
     """
@@ -123,7 +125,9 @@ class Model(BaseEstimator):
         return self
 
     @hold_model_lock
-    def partial_fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn these rows too; parameters as in :meth:`fit`. Levels may be new.
 
         Examples
@@ -282,7 +286,9 @@ class Model(BaseEstimator):
     def _fitted(self) -> TermRows:
         engine: TermRows | None = self.__dict__.get("_engine")
         if engine is None:
-            raise NotFittedError("This Model has learned nothing yet: call fit or partial_fit first")
+            raise NotFittedError(
+                "This Model has learned nothing yet: call fit or partial_fit first"
+            )
         return engine
 
     def _read(self, frame: Any) -> DesignRows:
@@ -309,8 +315,9 @@ class Model(BaseEstimator):
                 f"{MOST_COORDINATES} are integrated over: write (1 + x || g), which has no "
                 "correlations, or fewer effects"
             )
-        settings = {"terms": design.terms, "fit_intercept": design.formula.has_intercept}
-        return design, ENGINES[self.likelihood](forgetting=self.forgetting, **settings)
+        kind, constant = ENGINES[self.likelihood], design.formula.has_intercept
+        engine = kind(terms=design.terms, fit_intercept=constant, forgetting=self.forgetting)
+        return design, engine
 
     def _learn(
         self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None

@@ -45,8 +45,8 @@ def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
             column = index.column(name, new=False)
             known = index.levels[column]
             labels = list_labels(known.index.list_keys())
-            rows += [(label, effect, feature) for label, feature in zip(labels, known.features, strict=True)]
-    levels, effects, features = zip(*rows, strict=True)
+            rows += [(*one, effect) for one in zip(labels, known.features, strict=True)]
+    levels, features, effects = zip(*rows, strict=True)
     table = _describe(engine, np.array(features, dtype=np.intp), level)
     return require_pandas().DataFrame({"level": list(levels), "effect": list(effects), **table})
 
@@ -82,7 +82,8 @@ def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
         yield "", index.numbers[column]
     elif column in index.levels:
         known = index.levels[column]
-        for label, feature in zip(list_labels(known.index.list_keys()), known.features, strict=True):
+        labels = list_labels(known.index.list_keys())
+        for label, feature in zip(labels, known.features, strict=True):
             parts = label if isinstance(label, tuple) else (label,)
             yield f"[{', '.join(map(str, parts))}]", int(feature)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from posterity.posteriors._sparse_search import (
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors._sparse_terms import Term, Terms
-
-if TYPE_CHECKING:
-    from posterity.posteriors.sparse import SparsePosterior
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -64,9 +61,9 @@ class Likeliest(NamedTuple):
 
 
 class Fit:
-    """One search for the prior of a posterior."""
+    """One search for the prior of a :class:`SparsePosterior`."""
 
-    def __init__(self, of: SparsePosterior) -> None:
+    def __init__(self, of: Any) -> None:
         self.of = of
         self._taken: float | None = None  # where they are known to stay as they are
         self._n_scales = 0  # of priors in units of the targets: the noise's has as many powers more
@@ -120,6 +117,7 @@ class Fit:
         nodes, weights = [mode], np.ones(1)
         tau = self.noise_precision(found.sweep, terms.prior(found.at))
         if terms.size and tau is not None:
+
             def slope(node: Node) -> tuple[Array, Array]:
                 prior = terms.prior(node.at)
                 tau = self.noise_precision(node.found.sweep, prior)

@@ -27,7 +27,7 @@ NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 @dataclass(frozen=True)
 class PriorPrecision:
-    """A prior precision matrix of weights (p, p): its diagonal, and pairs that depend on each other.
+    """A prior precision (p, p): its diagonal, and pairs of weights that depend on each other.
 
     Of pair i the rows and columns are features, and ``places`` the pattern's entries.
     """

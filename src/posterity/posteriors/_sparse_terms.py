@@ -88,7 +88,8 @@ class Terms:
 
     def split(self, at: Array) -> list[Array]:
         """The coordinates of each term."""
-        return np.split(at, np.cumsum([term.size for term in self.terms], dtype=np.intp)[:-1])
+        ends = np.cumsum([term.size for term in self.terms], dtype=np.intp)
+        return np.split(at, ends)[:-1]
 
     def covariances(self, at: Array) -> list[Array]:
         """The covariance matrix of each term."""

@@ -32,6 +32,7 @@ from posterity.transaction import Undo
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
+
 @dataclass
 class SparsePosterior(ManyFeatures):
     """Weights with all their covariances, by a sparse factor of prior and data.
@@ -227,7 +228,7 @@ class SparsePosterior(ManyFeatures):
 
     @property
     def precision(self) -> Array:
-        """(columns, members) prior precisions, on values of mean square 1 where they are learned."""
+        """(columns, members) prior precisions, on values of mean square 1 where learned."""
         return np.hstack([one.precisions for one in self.reading().solutions])
 
     @property
