@@ -91,9 +91,8 @@ def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
 def _describe(engine: TermRows, features: NDArray[np.intp], level: float) -> dict[str, Any]:
     """Mean, standard deviation and interval of some weights, mixed over nodes."""
     posterior = engine._posterior
-    mean, variance = posterior.member_marginals(len(posterior.owners))
-    mean, variance = engine.sign * mean[features], variance[features]
-    shape = posterior.shape
+    mean, variance = posterior.member_marginals(features)
+    mean, shape = engine.sign * mean, posterior.shape
     noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
     degrees = np.full(len(features), 2.0 * shape if shape > 0.0 else np.inf)
     sd = np.sqrt(variance * noise)

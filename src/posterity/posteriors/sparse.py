@@ -263,14 +263,16 @@ class SparsePosterior(ManyFeatures):
 
         Variances are in units of the noise.
         """
-        return match_moments(*self.member_marginals(n_features), self.weights)
-
-    def member_marginals(self, n_features: int) -> tuple[Array, Array]:
-        """Means and variances (n_features, members) of the first weights, under each prior."""
         found = [one.marginals() for one in self.reading().solutions]
         mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
         mean[0] += self.centre
-        return mean[:n_features], variance[:n_features]
+        return match_moments(mean[:n_features], variance[:n_features], self.weights)
+
+    def member_marginals(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Means and variances (n, members) of some weights, under each prior."""
+        found = [one.of_features(features) for one in self.reading().solutions]
+        mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+        return mean + self.centre * (features == 0)[:, None], variance
 
     def covariances(self, summed: Array) -> Array:
         """(p,) covariances of the first p weights with a sum of them, in units of the noise."""
