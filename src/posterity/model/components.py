@@ -90,7 +90,7 @@ def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[t
             matrices = covariances / (sds[:, :, None] * sds[:, None, :])
         for place, column in enumerate(columns):
             found.append((f"sd({column})", sds[:, place] * np.sqrt(noise)))
-        effects, group = zip(*(column.split(" | ") for column in columns), strict=True)
+        effects, _, group = zip(*(column.partition(" | ") for column in columns), strict=True)
         for i, j in zip(*np.tril_indices(k, -1), strict=True):
             found.append((f"cor({effects[j]}, {effects[i]} | {group[0]})", matrices[:, i, j]))
     return found

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys
+from posterity.model.curves import begin_curve, make_curve_parts, read_places
 from posterity.model.factors import Factor, Frame, Numbers, compute_numbers, read_factor
 from posterity.model.formula import Formula, GroupTerm, Term, name_of, read_formula
 from posterity.model.grammar import refuse
@@ -72,8 +73,9 @@ class Design:
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
         effects = {str(f) for group in self.formula.groups for term in group.effects for f in term}
         terms = [*self.formula.fixed, *(t for g in self.formula.groups for t in g.effects)]
-        curves = [(curve,) for curve in self.formula.curves]
-        for node in {str(f): f for term in [*terms, *curves] for f in term}.values():
+        for curve in self.formula.curves:
+            begun.numbers[str(curve)] = begin_curve(curve, frame)
+        for node in {str(factor): factor for term in terms for factor in term}.values():
             factor = read_factor(node, frame, {})
             if factor.keys is None:
                 begun.numbers.update(factor.kept)
@@ -104,7 +106,9 @@ class Design:
             keys = _read_group(group, frame)
             for name, values in self._effects(group, frame):
                 parts.append(Part(f"{name} | {group.name}", None, keys, values))
-        parts += [self._curve(curve, frame) for curve in self.formula.curves]
+        for curve in self.formula.curves:
+            places = read_places(curve, frame)
+            parts += make_curve_parts(curve, places, self.numbers[str(curve)])
         offset = np.zeros(frame.n)
         for node in self.formula.offsets:
             offset += check_values(compute_numbers(node.parts[0], frame), str(node))
@@ -193,11 +197,6 @@ class Design:
             for label in known[1:]
         ]
         return factor._replace(keys=None, columns=columns)
-
-    def _curve(self, curve: Any, frame: Frame) -> Part:
-        raise refuse(
-            self.text, curve.at, "curves s(x) are not fitted yet: write poly(x, 3), or use Spline()"
-        )
 
 
 # ---- inner ---------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from posterity.model.checks import check_groups
 from posterity.model.design import Design, DesignRows
 from posterity.model.engines import ENGINES, TermRows
 from posterity.model.formula import read_formula
-from posterity.model.tables import list_group_effects, list_variances, summarize
+from posterity.model.tables import list_curve, list_group_effects, list_variances, summarize
 from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
@@ -274,6 +274,28 @@ class Model(BaseEstimator):
                 f"the formula has no group {group!r}{did_you_mean(group, names)}: it has {known}"
             )
         return list_group_effects(engine, group, level)
+
+    def curve(self, name: str, level: float = 0.95) -> Any:
+        """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
+
+        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+        counts on the scale of log odds and log rates.
+
+        Examples
+        --------
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> curve = model.curve("x")
+        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
+        True
+        """
+        engine, curves = self._fitted, self._design.formula.curves
+        known = {str(curve.parts[0]): str(curve) for curve in curves}
+        asked = known.get(name, name)
+        if asked not in known.values():
+            has = ", ".join(map(repr, known.values())) or "none"
+            raise ValueError(f"the formula has no curve {name!r}: it has {has}")
+        return list_curve(engine, self._design, asked, level)
 
     @property
     def n_observations_(self) -> float:

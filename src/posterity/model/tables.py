@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from posterity.distributions import Mixture, StudentT
 from posterity.distributions._limits import check_level
@@ -14,8 +15,10 @@ from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.keys import list_labels
 from posterity.linear.ratios import add_ratios
 from posterity.model.components import find_points, list_components
+from posterity.model.curves import POINTS, make_curve_parts
 from posterity.model.design import Design
 from posterity.model.engines import TermRows
+from posterity.posteriors._sparse_data import to_matrix
 from posterity.posteriors._sparse_fit import Fit
 
 Array = NDArray[np.float64]
@@ -31,7 +34,7 @@ def summarize(engine: TermRows, design: Design, level: float) -> Any:
         if name not in tied:
             found += [(name + label, feature) for label, feature in _list_features(engine, column)]
     names, features = ([one[place] for one in found] for place in (0, 1))
-    table = _describe(engine, np.array(features, dtype=np.intp), level)
+    table = _describe_weights(engine, features, level)
     frame = require_pandas().DataFrame({"name": names, **table}, index=names)
     return add_ratios(frame, engine._likelihood().ratio)
 
@@ -47,7 +50,7 @@ def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
             labels = list_labels(known.index.list_keys())
             rows += [(*one, effect) for one in zip(labels, known.features, strict=True)]
     levels, features, effects = zip(*rows, strict=True)
-    table = _describe(engine, np.array(features, dtype=np.intp), level)
+    table = _describe_weights(engine, features, level)
     return require_pandas().DataFrame({"level": list(levels), "effect": list(effects), **table})
 
 
@@ -72,6 +75,18 @@ def list_variances(engine: TermRows, level: float) -> Any:
     return require_pandas().DataFrame(table, index=[name for name, _ in rows], columns=columns)
 
 
+def list_curve(engine: TermRows, design: Design, name: str, level: float) -> Any:
+    """A curve less its mean over evenly spaced places: x, mean, sd, low, high."""
+    curve = {str(one): one for one in design.formula.curves}[name]
+    x = np.linspace(*design.numbers[name][:2], POINTS)
+    rows = engine._number(POINTS, make_curve_parts(curve, x, design.numbers[name]), new=False)
+    X = to_matrix(rows, len(engine._posterior.owners)).toarray()
+    centred = csr_array(X - X.mean(axis=0))
+    found = [one.predict(centred) for one in engine._posterior.reading().solutions]
+    mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return require_pandas().DataFrame({"x": x, **_describe(engine, mean, variance, level)})
+
+
 # ---- inner ---------------------------------------------------------------------------------------
 
 
@@ -88,13 +103,18 @@ def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
             yield f"[{', '.join(map(str, parts))}]", int(feature)
 
 
-def _describe(engine: TermRows, features: NDArray[np.intp], level: float) -> dict[str, Any]:
+def _describe_weights(engine: TermRows, features: Sequence[int], level: float) -> dict[str, Any]:
     """Mean, standard deviation and interval of some weights, mixed over nodes."""
+    moments = engine._posterior.member_marginals(np.array(features, dtype=np.intp))
+    return _describe(engine, *moments, level)
+
+
+def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> dict[str, Any]:
+    """The same of sums of weights, from moments (n, members)."""
     posterior = engine._posterior
-    mean, variance = posterior.member_marginals(features)
     mean, shape = engine.sign * mean, posterior.shape
     noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
-    degrees = np.full(len(features), 2.0 * shape if shape > 0.0 else np.inf)
+    degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
     sd = np.sqrt(variance * noise)
     parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
     each = parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
@@ -102,4 +122,4 @@ def _describe(engine: TermRows, features: NDArray[np.intp], level: float) -> dic
     return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
 
 
-__all__ = ["list_group_effects", "list_variances", "summarize"]
+__all__ = ["list_curve", "list_group_effects", "list_variances", "summarize"]

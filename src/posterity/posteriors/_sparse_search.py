@@ -196,6 +196,7 @@ def _iterate(
     for _ in range(most):
         prior = rule.prior(at)
         sweep = data.sweep(prior, sites)
+        found = Found(sweep, at, sites)
         step, gain, metric = np.zeros(len(at)), 0.0, np.ones(len(at))
         tau = noise(sweep, prior)
         if tau is not None:
@@ -210,7 +211,7 @@ def _iterate(
         ends = np.sort([LEAST_SHARE * step, LARGEST_SHARE * step], axis=0)
         moved = np.clip(np.clip(new[: len(at)] - at, *ends), -LONGEST_STEP, LONGEST_STEP)
         at, sites = rule.limit(at + moved), new[len(at) :]
-    return Found(sweep, at, sites)
+    return found
 
 
 class Damping:

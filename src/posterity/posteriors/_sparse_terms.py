@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from posterity.posteriors._sparse_search import LONGEST_STEP, Step
 from posterity.posteriors._sparse_sites import PriorPrecision, Sweep
@@ -122,10 +123,15 @@ class Terms:
         return self.trust * sum(term.log_prior(own, scale) for term, own in each)
 
     def score(self, at: Array, sweep: Sweep, noise: float) -> tuple[Array, Array]:
-        """The gradient (size,) of the log posterior density, and Fisher's information."""
+        """The gradient (size,) of the log posterior density, and an information (size, size).
+
+        Fisher's, or in directions in which that is larger the average of it and of the observed one
+        (Gilmour, Thompson & Cullis 1995).
+        """
         gradient, bend = self._prior_slopes(at, noise)
         information = np.diag(np.maximum(-bend, 0.0) + 1e-9)
-        start = 0
+        start, pulls = 0, np.zeros((len(self.given), self.size))
+        drawn = np.zeros_like(information)
         for term, own in zip(self.terms, self.split(at), strict=True):
             covariance, slopes = term.covariance(own), term.precision_slopes(own)
             mean, variances = sweep.mean[term.features], sweep.inverse[term.entries]
@@ -135,8 +141,12 @@ class Terms:
             gradient[some] += 0.5 * np.einsum("aij,ji->a", slopes, left)
             moved = np.einsum("aij,ljk->alik", slopes, known)
             information[some, some] += 0.5 * np.einsum("alij,blji->ab", moved, moved)
+            pull = np.einsum("aij,lj->lia", slopes, mean)
+            drawn[some, some] = np.einsum("lia,ij,ljb->ab", pull, covariance, pull)
+            pulls[term.features, some] = pull
             start += term.size
-        return gradient, information
+        average = 0.5 * noise * (drawn - pulls.T @ sweep.factor.solve(pulls))
+        return gradient, _join_larger(information, average)
 
     def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
         """Fisher's scoring."""
@@ -165,6 +175,13 @@ class Terms:
         ).reshape(-1, 2)
         bend = (ends.sum(axis=1) - 2.0 * here) / step**2
         return (ends[:, 0] - ends[:, 1]) / (2.0 * step), bend
+
+
+def _join_larger(one: Array, other: Array) -> Array:
+    """The larger of two matrices (d, d) in each direction; the first is positive definite."""
+    values, vectors = eigh(other, one)
+    inverse = np.linalg.inv(vectors)
+    return np.asarray(inverse.T @ (np.maximum(values, 1.0)[:, None] * inverse))
 
 
 def _correlate(tangents: Array, k: int) -> tuple[Array, float]:
