@@ -60,6 +60,9 @@ FRAME = pd.DataFrame(
         ("y ~ x + (1 | one)", "'one' has one level"),
         ("y ~ x + (by_g | g)", "constant within each level"),
         ("y ~ (1 + x + by_g + poly(x, 2) | g)", "at most 8"),
+        ("y ~ (x | g) + (1 | g)", "stand twice"),
+        ("y ~ te(x, by_g)", "no function 'te'"),
+        ("y ~ s(x, by=g)", "s\\(x, k=40\\)"),
         ("y ~ poly(x, 5)", "more than 5 different values"),
         ("y / x ~ 1", "likelihood='binomial'"),
     ],
@@ -72,11 +75,17 @@ def test_what_can_not_be_used_is_told(formula: str, what: str) -> None:
 def test_other_mistakes() -> None:
     with pytest.raises(ValueError, match="likelihood is 'gauss'"):
         Model("y ~ x", "gauss").fit(FRAME)
-    with pytest.raises(ValueError, match=r"y is nan in row 1"):
+    with pytest.raises(ValueError, match="y is nan in row 1"):
         Model("y ~ x").fit(FRAME.assign(y=[1.0, np.nan, 1.0, 1.0, 1.0, 1.0]))
     with pytest.raises(ValueError, match=r"write \(1 \| C\(i\)\)"):
         Model("y ~ C(i)").fit({"y": np.zeros(20_000), "i": np.arange(20_000)})
+    with pytest.raises(ValueError, match="no rows"):
+        Model("y ~ x").fit(FRAME[:0])
+    with pytest.raises(ValueError, match="sample_weight"):
+        Model("y ~ x").fit(FRAME, sample_weight=np.zeros(6))
     model = Model("y ~ x + (1 | g)").fit(FRAME)
+    with pytest.raises(ValueError, match="'x' had numbers in the first rows, and has levels now"):
+        model.partial_fit(FRAME.assign(x="high"))
     with pytest.raises(ValueError, match="no group 'h'"):
         model.group_effects("h")
     before = model.predict(FRAME)

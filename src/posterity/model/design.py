@@ -16,7 +16,7 @@ from posterity.linear.keys import Keys, list_labels, read_keys
 from posterity.model.curves import begin_curve, make_curve_parts, read_places
 from posterity.model.factors import Factor, Frame, Numbers, compute_numbers, read_factor
 from posterity.model.formula import Formula, GroupTerm, Term, name_of, read_formula
-from posterity.model.grammar import refuse
+from posterity.model.grammar import Node, refuse
 from posterity.sparse.parts import Part, check_values
 
 Array = NDArray[np.float64]
@@ -134,7 +134,7 @@ class Design:
 
     def _fix(self, term: Term, frame: Frame) -> list[Part]:
         """The parts of a fixed term: one, or one for each column of its numbers."""
-        factors = [read_factor(node, frame, self.numbers) for node in term]
+        factors = [self._read_factor(node, frame) for node in term]
         keyed = [factor for factor in factors if factor.keys is not None]
         columns = _multiply([factor for factor in factors if factor.keys is None], frame.n)
         if not keyed:
@@ -150,6 +150,16 @@ class Design:
             Part(lead if name == "1" else f"{lead}:{name}", rows, keys, values[rows])
             for name, values in columns
         ]
+
+    def _read_factor(self, node: Node, frame: Frame) -> Factor:
+        factor = read_factor(node, frame, self.numbers)
+        if (factor.keys is not None) != (factor.name in self.levels):
+            kinds = ("levels", "numbers") if factor.keys is None else ("numbers", "levels")
+            raise ValueError(
+                f"{factor.name!r} had {kinds[0]} in the first rows, and has {kinds[1]} now: give "
+                "columns of the same kind"
+            )
+        return factor
 
     def _is_contrast(self, term: Term, name: str) -> bool:
         """Whether levels are compared with the first: where the term without it is there, too."""
@@ -177,7 +187,7 @@ class Design:
         """Names and values (n,) of the columns of a group's effects."""
         found: list[tuple[str, Array]] = []
         for term in group.effects:
-            factors = [read_factor(node, frame, self.numbers) for node in term]
+            factors = [self._read_factor(node, frame) for node in term]
             spread = [self._spread(factor) for factor in factors]
             found += _multiply(spread, frame.n)
         return found

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from posterity.distributions.guesses import did_you_mean
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
+from posterity.linear.inputs import refuse_no_weight
 from posterity.linear.offsets import RateOffsets
 from posterity.model.checks import check_groups
 from posterity.model.design import Design, DesignRows
@@ -118,6 +119,7 @@ class Model(BaseEstimator):
         ValueError, TypeError
             For what can't be used: the message shows the place in the formula, or names the row.
         """
+        refuse_no_weight(sample_weight)
         design, engine = self._begin(frame)
         check_groups(design, frame)
         engine = self._learn(design, engine, frame, y, sample_weight)
@@ -330,6 +332,12 @@ class Model(BaseEstimator):
                 "likelihood='binomial', and nothing else is"
             )
         design = Design(self.formula).begin(frame)
+        every = [name for names in design.terms for name in names]
+        if twice := sorted({name for name in every if every.count(name) > 1}):
+            raise ValueError(
+                f"the effects ({twice[0]}) stand twice in the formula, and can't be told apart: "
+                "leave one of them out"
+            )
         count = sum(len(names) * (len(names) + 1) // 2 for names in design.terms)
         if count > MOST_COORDINATES:
             raise ValueError(
