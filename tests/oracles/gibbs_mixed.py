@@ -15,8 +15,9 @@ def sample_mixed_model(
 
     y = X b + Z u[group] + noise; b flat, p(variance) = 1 / variance of the noise. Standard
     deviations of u have a half Student-t prior of 3 degrees of freedom and a scale of 2.5 standard
-    deviations of y, divided by the root mean square of their column; the correlation of two is uniform. Given
-    the effects, the covariance is drawn by Metropolis steps in logs and inverse hyperbolic tangent.
+    deviations of y, divided by the root mean square of their column; the correlation of two is
+    uniform. Given the effects, the covariance is drawn by Metropolis steps in logs and inverse
+    hyperbolic tangent.
     """
     rng = np.random.default_rng(seed)
     n, k, n_groups = len(y), Z.shape[1], int(group.max()) + 1

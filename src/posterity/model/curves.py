@@ -53,7 +53,8 @@ def make_curve_parts(curve: Node, x: Array, kept: Array) -> list[Part]:
     Examples
     --------
     >>> from posterity.model.grammar import parse
-    >>> line, bends = make_curve_parts(parse("s(x)"), np.linspace(0.0, 1.0, 9), np.array([0.0, 1.0, 7]))
+    >>> kept = np.array([0.0, 1.0, 7])
+    >>> line, bends = make_curve_parts(parse("s(x)"), np.linspace(0.0, 1.0, 9), kept)
     >>> line.name, bends.name, len(bends.keys.labels)
     ('s(x): line', 's(x)', 5)
     """

@@ -91,7 +91,7 @@ class Model(BaseEstimator):
     def __init__(
         self,
         formula: str,
-        likelihood: Literal["normal", "bernoulli", "binomial", "poisson"] = "normal",
+        likelihood: str = "normal",
         *,
         forgetting: Any = None,
     ) -> None:

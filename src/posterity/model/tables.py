@@ -33,8 +33,8 @@ def summarize(engine: TermRows, design: Design, level: float) -> Any:
         name = index.column_name(column)
         if name not in tied:
             found += [(name + label, feature) for label, feature in _list_features(engine, column)]
-    names, features = ([one[place] for one in found] for place in (0, 1))
-    table = _describe_weights(engine, features, level)
+    names = [name for name, _ in found]
+    table = _describe_weights(engine, [feature for _, feature in found], level)
     frame = require_pandas().DataFrame({"name": names, **table}, index=names)
     return add_ratios(frame, engine._likelihood().ratio)
 
@@ -78,7 +78,8 @@ def list_variances(engine: TermRows, level: float) -> Any:
 def list_curve(engine: TermRows, design: Design, name: str, level: float) -> Any:
     """A curve less its mean over evenly spaced places: x, mean, sd, low, high."""
     curve = {str(one): one for one in design.formula.curves}[name]
-    x = np.linspace(*design.numbers[name][:2], POINTS)
+    low, high, _ = design.numbers[name]
+    x = np.linspace(low, high, POINTS)
     rows = engine._number(POINTS, make_curve_parts(curve, x, design.numbers[name]), new=False)
     X = to_matrix(rows, len(engine._posterior.owners)).toarray()
     centred = csr_array(X - X.mean(axis=0))
@@ -105,8 +106,8 @@ def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
 
 def _describe_weights(engine: TermRows, features: Sequence[int], level: float) -> dict[str, Any]:
     """Mean, standard deviation and interval of some weights, mixed over nodes."""
-    moments = engine._posterior.member_marginals(np.array(features, dtype=np.intp))
-    return _describe(engine, *moments, level)
+    mean, variance = engine._posterior.member_marginals(np.array(features, dtype=np.intp))
+    return _describe(engine, mean, variance, level)
 
 
 def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from posterity.factor.sparse_pattern import SparsityPattern
-from posterity.posteriors._sparse_data import centre_at_means
+from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, place_nodes
 from posterity.posteriors._sparse_search import (
     NEGLIGIBLE,
@@ -242,8 +242,8 @@ class Fit:
         some = (counts > 0.0) & (sums > 0.0) & (np.arange(len(counts)) > 0)
         return np.where(some, sums / np.where(some, counts, 1.0), 1.0)
 
-    def _gather(self, find: object) -> ProductSums | SiteRows:
-        return self.data.gather(self.of.likelihood, self.met, find)  # type: ignore[no-any-return]
+    def _gather(self, find: Find) -> Any:
+        return self.data.gather(self.of.likelihood, self.met, find)
 
     def _solve(
         self, found: Found, rule: PriorRule, prior: Array, precisions: Array, each: Array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -45,7 +45,7 @@ class PriorPrecision:
         return cls(diagonal, none, none, np.zeros(0), none)
 
     @property
-    def pairs(self) -> tuple[Array, ...]:
+    def pairs(self) -> tuple[NDArray[Any], ...]:
         """Rows, columns, values and places of the pairs."""
         return self.rows, self.columns, self.values, self.places
 

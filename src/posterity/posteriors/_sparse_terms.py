@@ -8,7 +8,7 @@ of mean square 1, and then canonical partial correlations, by their inverse hype
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,7 @@ class Terms:
     def prior(self, at: Array) -> PriorPrecision:
         """The prior precision of all features."""
         diagonal = self.given.copy()
-        pairs: list[tuple[Array, ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
+        pairs: list[tuple[NDArray[Any], ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
         for term, covariance in zip(self.terms, self.covariances(at), strict=True):
             precision = np.linalg.inv(covariance)
             diagonal[term.features] = precision.diagonal()
