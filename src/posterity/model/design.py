@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys
 from posterity.model.curves import begin_curve, make_curve_parts, read_places
-from posterity.model.factors import Factor, Frame, Numbers, compute_numbers, read_factor
-from posterity.model.formula import Formula, GroupTerm, Term, name_of, read_formula
+from posterity.model.factors import Factor, Frame, compute_numbers, read_factor
+from posterity.model.formula import Formula, GroupTerm, Term, read_formula
 from posterity.model.grammar import Node, refuse
 from posterity.sparse.parts import Part, check_values
 
@@ -260,4 +260,4 @@ def _read_group(group: GroupTerm, frame: Frame) -> Keys:
     return read_keys(columns, [str(node) for node in group.groups])
 
 
-__all__ = ["Design", "DesignRows", "Numbers", "name_of"]
+__all__ = ["Design", "DesignRows"]
