@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,17 @@ class TermRows(TermParameters, DiagonalModel):
     def begin(self) -> None:
         """Know the prior."""
         self._begin(None)
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether it knows more than its parameters."""
+        return self._posterior_or_none is not None
+
+    def copy(self) -> Self:
+        """A model that has learned the same, and learns by itself; what was found is shared."""
+        made = copy.copy(self)
+        made._posterior_or_none, made._index = self._posterior.copy(), copy.deepcopy(self._index)
+        return made
 
     def _read(self, X: DesignRows) -> tuple[int, Any]:
         return X.n, X.parts

@@ -159,9 +159,11 @@ class Model(BaseEstimator):
 
         In turns of up to a third of the rows that were learned before; parameters as in ``fit``.
         """
-        model = copy.deepcopy(self)
-        if "_engine" not in vars(model):
-            model._design, model._engine = model._begin(frame)
+        model = copy.copy(self)
+        if "_engine" in vars(self):
+            model._engine = self._engine.copy()
+        else:
+            model._design, model._engine = self._begin(frame)
             model._engine.begin()
         n, start = model._design.read(frame).n, 0
         weights = None if sample_weight is None else np.asarray(sample_weight)
@@ -184,7 +186,7 @@ class Model(BaseEstimator):
         ValueError
             For rows that can't be among those learned.
         """
-        engine = copy.deepcopy(self._fitted)
+        engine = self._fitted.copy()
         for rows, added in self._make_rows(self._design, engine, frame, y, sample_weight):
             engine._unlearn_rows(rows, added)
         self._engine = engine
@@ -200,7 +202,7 @@ class Model(BaseEstimator):
             If formula, likelihood or what the first rows fixed (the levels that others are compared
             with, centres, polynomials) differ.
         """
-        engine, theirs = copy.deepcopy(self._fitted), other._fitted
+        engine, theirs = self._fitted, other._fitted
         if self.get_params() != other.get_params():
             raise ValueError("the models differ in formula, likelihood or forgetting")
         if not self._design.is_same(other._design):
@@ -208,7 +210,7 @@ class Model(BaseEstimator):
                 "the first rows of the models fixed different levels to compare with, or different "
                 "centres: begin both with the same rows, and unlearn these from one of them"
             )
-        self._engine = engine.merge(theirs)
+        engine.merge(theirs)
         return self
 
     # ---- predicting ------------------------------------------------------------------------------
@@ -353,8 +355,9 @@ class Model(BaseEstimator):
         self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
     ) -> TermRows:
         """Have the engine learn rows; where they are learned in turns, a copy of it."""
-        turns = list(self._make_rows(design, engine, frame, y, weights))
-        engine = copy.deepcopy(engine) if len(turns) > 1 else engine
+        turns = self._make_rows(design, engine, frame, y, weights)
+        if len(turns) > 1 and engine.has_learned:
+            engine = engine.copy()
         for rows, added in turns:
             engine._learn_rows("append", rows, None, added)
         return engine
