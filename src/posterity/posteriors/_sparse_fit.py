@@ -38,8 +38,6 @@ ENOUGH_WEIGHTS = 5.0
 # Prior precision of weights beside terms, on values of mean square 1: of Gaussian noise a
 # millionth of a row.
 WEAK = 1e-6
-# Dimensions of which nodes may be a lattice, where each costs one factor.
-LATTICE_DIMENSIONS = 3
 # Nodes need to be no nearer to where they are placed.
 NEAR = Close(1e-4, 2e-3)
 
@@ -130,8 +128,7 @@ class Fit:
                 settings = rows, rule, nothing, self.noise_precision, NEAR, near.sites
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
 
-            most = LATTICE_DIMENSIONS if self.of.likelihood.is_noise else LATTICE_DIMENSIONS - 1
-            nodes, weights = place_nodes(mode, evaluate, slope, most)
+            nodes, weights = place_nodes(mode, evaluate, slope)
         solutions = [self._solve_terms(terms, node.found) for node in nodes]
         return Reading(weights, solutions, nodes, terms)
 

@@ -1,8 +1,8 @@
 """Nodes over the few coordinates of a prior: their posterior is integrated over, not maximised.
 
 Along the axes of the curvature at the mode stands a lattice where that posterior is skewed and has
-few dimensions, else a central composite design (Rue, Martino & Chopin 2009, section 6.5), whose
-axes have scales of their own on either side where the posterior is skewed.
+up to three dimensions, else a central composite design (Rue, Martino & Chopin 2009, section 6.5).
+The axes of the latter have scales of their own on either side where the posterior is skewed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ Array = NDArray[np.float64]
 
 # Spacing of a lattice in standard deviations, how many nats it goes below the mode, and the most
 # nodes it has.
-SPACING, DEPTH, MOST_NODES = 1.25, 6.0, 400
+SPACING, DEPTH, MOST_NODES = 1.25, 6.0, 1000
+# Dimensions of which there may be a lattice.
+LATTICE_DIMENSIONS = 3
 # What a log density is off that of a normal distribution, in nats, where it is taken for skewed;
 # and the scales that a skewed axis may have on either side.
 SKEWED, STRETCHES = 0.25, (0.4, 2.5)
@@ -49,9 +51,7 @@ Evaluate = Callable[[Array, Found], Node]
 Slope = Callable[[Node], tuple[Array, Array]]
 
 
-def place_nodes(
-    mode: Node, evaluate: Evaluate, slope: Slope, lattice_dimensions: int
-) -> tuple[list[Node], Array]:
+def place_nodes(mode: Node, evaluate: Evaluate, slope: Slope) -> tuple[list[Node], Array]:
     """Nodes around a mode, and their weights."""
     axes, size = _find_axes(mode, evaluate, slope), len(mode.at)
 
@@ -65,7 +65,7 @@ def place_nodes(
     drops = np.array([mode.log_density - node.log_density for node in nodes])
     scales = np.ones((2, size))  # of the axes, above the mode and below it
     if np.abs(drops - 0.5 * RADIUS**2 * size).max() > SKEWED:
-        if size <= lattice_dimensions:
+        if size <= LATTICE_DIMENSIONS:
             return _walk(mode, look)
         stretch = RADIUS * np.sqrt(0.5 * size / np.maximum(drops, 1e-3))
         scales = np.clip(stretch, *STRETCHES).reshape(2, size)
