@@ -52,7 +52,9 @@ Slope = Callable[[Node], tuple[Array, Array]]
 
 
 def place_nodes(mode: Node, evaluate: Evaluate, slope: Slope) -> tuple[list[Node], Array]:
-    """Nodes around a mode, and their weights."""
+    """Nodes around a mode, and their weights; the mode alone where its density overflows."""
+    if not np.isfinite(mode.log_density):
+        return [mode], np.ones(1)
     axes, size = _find_axes(mode, evaluate, slope), len(mode.at)
 
     def look(z: Array, near: Node) -> Node:
@@ -130,6 +132,7 @@ def _list_corners(size: int) -> Array:
 
 
 def _keep(nodes: list[Node], logs: Array) -> tuple[list[Node], Array]:
+    logs = np.where(np.isnan(logs), -np.inf, logs)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     kept = weights > LEAST_WEIGHT
