@@ -320,6 +320,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     ),
     "Forecaster": _check_forecaster,
     "Writing": attrgetter("is_known"),
+    "Design": attrgetter("is_possible"),
     "Averaged": _check_averaged,
     "NoiseSums": _check_noise_tally,
     "TailSums": _check_noise_tally,

@@ -17,8 +17,8 @@ from posterity.sparse.parts import Part, check_values
 
 Array = NDArray[np.float64]
 
-# Number of splines, and the least; the number of points at which a curve is read.
-SPLINES, LEAST_SPLINES, POINTS = 30, 5, 100
+# Number of splines, the least and the most; the number of points at which a curve is read.
+SPLINES, LEAST_SPLINES, MOST_SPLINES, POINTS = 30, 5, 1000, 100
 DEGREE = 3
 
 
@@ -27,14 +27,15 @@ def begin_curve(curve: Node, frame: Frame) -> Array:
     x, count = read_places(curve, frame), SPLINES
     for argument in curve.parts[1:]:
         name, value = argument.parts if argument.kind == "=" else (argument, argument)
-        if name.text != "k" or not value.text.isdigit() or int(value.text) < LEAST_SPLINES:
+        number = int(value.text) if value.text.isdigit() else 0
+        if name.text != "k" or not LEAST_SPLINES <= number <= MOST_SPLINES:
             raise refuse(
                 frame.formula,
                 argument.at,
-                f"a curve has a column and k, a number of splines from {LEAST_SPLINES} on, as in "
-                "s(x, k=40)",
+                f"a curve has a column and k, a number of splines from {LEAST_SPLINES} to "
+                f"{MOST_SPLINES:,}, as in s(x, k=40)",
             )
-        count = int(value.text)
+        count = number
     if not x.min() < x.max():
         raise refuse(frame.formula, curve.at, f"{curve.parts[0]} has one value in all first rows")
     return np.array([x.min(), x.max(), count], dtype=np.float64)
@@ -45,6 +46,12 @@ def read_places(curve: Node, frame: Frame) -> Array:
     if not curve.parts:
         raise refuse(frame.formula, curve.at, "a curve is over a column, as in s(x)")
     return check_values(compute_numbers(curve.parts[0], frame), str(curve.parts[0]))
+
+
+def is_curve(kept: Array) -> bool:
+    """Whether this may be what the first rows fixed of a curve."""
+    possible = kept.shape == (3,) and LEAST_SPLINES <= kept[2] <= MOST_SPLINES
+    return bool(possible and kept[0] < kept[1])
 
 
 def make_curve_parts(curve: Node, x: Array, kept: Array) -> list[Part]:
@@ -72,4 +79,4 @@ def make_curve_parts(curve: Node, x: Array, kept: Array) -> list[Part]:
     return [line, Part(str(curve), rows, keys, values.ravel())]
 
 
-__all__ = ["POINTS", "begin_curve", "make_curve_parts", "read_places"]
+__all__ = ["POINTS", "begin_curve", "is_curve", "make_curve_parts", "read_places"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys
-from posterity.model.curves import begin_curve, make_curve_parts, read_places
+from posterity.model.curves import begin_curve, is_curve, make_curve_parts, read_places
 from posterity.model.factors import Factor, Frame, compute_numbers, read_factor
 from posterity.model.formula import Formula, GroupTerm, Term, read_formula
 from posterity.model.grammar import Node, refuse
@@ -123,6 +123,16 @@ class Design:
         if formula.response.kind == "name":
             return frame.column(formula.response), trials
         return compute_numbers(formula.response, frame), trials
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether what is kept may be that of first rows."""
+        curves = {str(curve) for curve in self.formula.curves}
+        return curves <= self.numbers.keys() and all(
+            bool(np.isfinite(kept).all())
+            and (is_curve(kept) if name in curves else kept.ndim in {1, 2} and kept.shape[-1] == 2)
+            for name, kept in self.numbers.items()
+        )
 
     def is_same(self, other: Design) -> bool:
         """Whether two designs make the same columns of the same rows."""
