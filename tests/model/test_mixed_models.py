@@ -64,7 +64,7 @@ def test_posterior_is_that_of_a_gibbs_sampler(make: object, formula: str, group:
     columns = [np.ones(len(frame)), *([frame["days"]] if "days" in frame else [])]
     X, k = np.stack(columns, axis=1), len(columns)
     numbers = pd.factorize(frame[group])[0]
-    draws = sample_mixed_model(frame["y"].to_numpy(), X, X, numbers, 12_000)
+    draws = sample_mixed_model(frame["y"].to_numpy(), X, X, numbers, 40_000)
     model = Model(formula).fit(frame)
     fixed, variances = model.summary(), model.variance_components()
     for place in range(k):
