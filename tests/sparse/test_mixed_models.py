@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-
 from mixed_tables import PENICILLIN, SLEEP
+
 from posterity.sparse import SparseLinearRegression
 
 
