@@ -47,6 +47,7 @@ FLOORS = {
     "experiments": 8,
     "sparse": 7,
     "factorization": 7,
+    "model": 8,
     "report": 8,
     "adapters": 8,
     "service": 9,

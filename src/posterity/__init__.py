@@ -4,7 +4,7 @@ Floors: imports point down (a test holds this)::
 
    10  commands      cli
     9  service       service
-    8  doors         report  adapters  off_policy  experiments
+    8  doors         report  adapters  off_policy  experiments  model
     7  uses          evaluation  calibration  bandits  io  rewards  sparse  factorization
     6  models        generalized  grouped  averaging  files
     5  model         linear
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from posterity.grouped import GroupedRegression
     from posterity.linear import BayesianLinearRegression
+    from posterity.model import Model
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = [
     "BayesianRobustRegression",
     "Forecaster",
     "GroupedRegression",
+    "Model",
     "__version__",
     "load",
     "save",
@@ -65,6 +67,7 @@ _HOMES = {
     "BayesianQuantileRegression": "posterity.generalized",
     "Forecaster": "posterity.forecasting",
     "GroupedRegression": "posterity.grouped",
+    "Model": "posterity.model",
     "BayesianRobustRegression": "posterity.generalized",
     "load": "posterity.files",
     "save": "posterity.files",

@@ -20,6 +20,7 @@ from posterity import (
     BayesianQuantileRegression,
     BayesianRobustRegression,
     GroupedRegression,
+    Model,
 )
 from posterity import evidence as strategies
 from posterity import likelihoods as families
@@ -138,6 +139,7 @@ def kinds() -> list[Kind]:
         *(Kind(case.name, lambda case=case: taught(case), _dense(case.y)) for case in cases()),
         *_targets_and_noises(),
         *_many_features(),
+        *_formulas(),
         *_groups_and_series(),
         *_bandits(),
     ]
@@ -244,6 +246,31 @@ def _sparse_kind(name: str, model: Any, rows: Any, y: Any) -> Kind:
 
     row = None if issparse(rows) else rows[46]
     return Kind(name, make, _learning(rows[more], row, y[more]))
+
+
+def _formulas() -> Iterator[Kind]:
+    columns = {"x": X[:60, 0], "g": np.arange(60) % 7, "c": np.array(list("abc") * 20)}
+    whole = np.arange(60) % 4
+    each: list[tuple[str, str, Any]] = [
+        ("normal", "y ~ poly(x, 2) + c + (1 + x | g)", Y[:60]),
+        ("bernoulli", "y ~ x + (1 | g)", whole > 1),
+        ("poisson", "y ~ s(x, k=6) + (1 | g)", whole),
+    ]
+    for likelihood, formula, y in each:
+        yield _formula(Model(formula, likelihood), columns, y)
+
+
+def _formula(model: Model, columns: dict[str, Any], y: Any) -> Kind:
+    def take(rows: slice) -> dict[str, Any]:
+        return {name: column[rows] for name, column in columns.items()}
+
+    def make() -> Any:
+        made = Model(model.formula, model.likelihood).fit(take(slice(40)), y[:40])
+        return made.partial_fit(take(slice(40, 46)), y[40:46])
+
+    row = {name: column[46].item() for name, column in columns.items()}
+    uses = _learning(take(slice(40, 46)), row, y[40:46])
+    return Kind(f"formula {model.likelihood}", make, uses)
 
 
 def _groups_and_series() -> Iterator[Kind]:

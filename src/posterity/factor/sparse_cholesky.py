@@ -39,10 +39,13 @@ class SparseCholesky:
     array([1., 1., 1.])
     >>> factor.inverse_entries()[pattern.diagonal].round(4)
     array([0.2727, 0.5   , 0.3636])
+    >>> round(float(np.exp(factor.log_determinant())), 9)
+    22.0
     """
 
     def __init__(self, values: Array, pattern: SparsityPattern) -> None:
         self.pattern = pattern
+        self._inverse: Array | None = None
         self._leaves: list[tuple[Array, Array]] = []  # of each group: the roots, the rest
         self._blocks: list[tuple[Array, Array]] = []  # of each other front: triangle, the rest
         all_left = []
@@ -65,6 +68,12 @@ class SparseCholesky:
             self._blocks.append((triangle, rest))
             if front.parent >= 0:
                 waiting.setdefault(front.parent, []).append((front.places, left))
+
+    def log_determinant(self) -> float:
+        """The log determinant of ``A``."""
+        roots = [roots for roots, _ in self._leaves]
+        roots += [triangle.diagonal() for triangle, _ in self._blocks]
+        return 2.0 * float(np.sum(np.log(np.concatenate([np.ones(0), *roots]))))
 
     def whiten(self, right: Array) -> Array:
         """``L^-1 right``, in the factor's order, for ``right`` (p,) or (p, k)."""
@@ -98,7 +107,14 @@ class SparseCholesky:
         return solution
 
     def inverse_entries(self) -> Array:
-        """(entries,) the entries of ``A^-1`` that the pattern names."""
+        """(entries,) the entries of ``A^-1`` that the pattern names; found once."""
+        if self._inverse is None:
+            self._inverse = self._find_inverse()
+        return self._inverse
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _find_inverse(self) -> Array:
         pattern = self.pattern
         entries = np.empty(len(pattern.keys))
         below = [np.zeros(group.targets.shape) for group in pattern.leaves]
@@ -115,8 +131,6 @@ class SparseCholesky:
             entries[group.entries[:, 0]] = 1.0 / roots**2 + np.einsum("ki,ki->k", scaled, across)
             entries[group.entries[:, 1:]] = -across
         return entries
-
-    # ---- inner -----------------------------------------------------------------------------------
 
     def _backwards(self) -> Iterator[tuple[tuple[int, Front], tuple[Array, Array]]]:
         return zip(reversed(self.pattern.inner), reversed(self._blocks), strict=True)

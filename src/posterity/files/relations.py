@@ -56,6 +56,18 @@ def _check_sparse(posterior: Any) -> bool:
         and bool((posterior.found[1:] > 0.0).all())
         and (of_products or _are_targets(posterior.likelihood, posterior.targets))
         and posterior.likelihood.kernel_code is not None
+        and _are_terms(posterior.terms or (), np.bincount(posterior.owners, minlength=columns))
+    )
+
+
+def _are_terms(terms: Any, sizes: Any) -> bool:
+    """Whether terms name columns, each once, that have as many features as the others of theirs."""
+    named = [column for columns in terms for column in columns]
+    return len(set(named)) == len(named) and all(
+        columns
+        and all(1 < column < len(sizes) for column in columns)
+        and len({int(sizes[column]) for column in columns}) == 1
+        for columns in terms
     )
 
 
@@ -281,9 +293,12 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "FeatureIndex": _check_feature_index,
     **dict.fromkeys(
         (
-            f"{kind}{family}Regression"
-            for kind in ("Diagonal", "Sparse")
-            for family in ("Linear", "Logistic", "Poisson")
+            *(
+                f"{kind}{family}Regression"
+                for kind in ("Diagonal", "Sparse")
+                for family in ("Linear", "Logistic", "Poisson")
+            ),
+            *(f"{family}Terms" for family in ("Normal", "Bernoulli", "Poisson")),
         ),
         _check_model_of_many_features,
     ),
@@ -305,6 +320,7 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     ),
     "Forecaster": _check_forecaster,
     "Writing": attrgetter("is_known"),
+    "Design": attrgetter("is_possible"),
     "Averaged": _check_averaged,
     "NoiseSums": _check_noise_tally,
     "TailSums": _check_noise_tally,

@@ -121,7 +121,7 @@ class ColumnPriors:
 
     def _differentiate(self, total: Messages, noise_precision: float) -> tuple[Array, Array]:
         mean, variance = total.combine_with_prior(self.of_weights)
-        return self.columns.step(self.precisions, mean, variance, noise_precision)
+        return self.columns.score(self.precisions, mean, variance, noise_precision)
 
 
 def visit_again(of: DiagonalPosterior, data: Observations, pairs: Pairs | None) -> None:
@@ -225,8 +225,11 @@ def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPr
     numbers = np.arange(len(of.precision))
     learned = np.flatnonzero((numbers > 0) & (of.squares[:, 1] > 0.0) & of.learns)
     nothing = np.zeros(len(of.precision))
-    columns = Columns(of.owners[active], learned, of.mean_squares, nothing, 1.0, nothing > 0.0)
-    return ColumnPriors(columns, np.exp(logs @ of.weights))
+    found = np.exp(logs @ of.weights)
+    columns = Columns(
+        of.owners[active], learned, of.mean_squares, nothing, 1.0, nothing > 0.0, found
+    )
+    return ColumnPriors(columns, found)
 
 
 def _get_likeliest_messages(of: DiagonalPosterior, active: NDArray[np.intp]) -> Messages:

@@ -9,13 +9,13 @@ settled that is the gradient of the evidence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
-from posterity.posteriors._sparse_sites import ProductSums, SiteRows, Sweep
+from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
 
 Array = NDArray[np.float64]
 
@@ -36,6 +36,48 @@ ANDERSON_MEMORY, GROWTH_LIMIT = 6, 3.0
 LEAST_SHARE, LARGEST_SHARE = 0.5, 5.0
 
 
+class Step(NamedTuple):
+    """Where coordinates of the prior (c,) would go, the evidence's gain, and a metric of steps."""
+
+    step: Array
+    gain: float
+    metric: Array
+
+
+class PriorRule(Protocol):
+    """A prior that depends on few coordinates, by which its evidence has a gradient."""
+
+    def prior(self, at: Array) -> PriorPrecision:
+        """The prior at these coordinates."""
+        ...
+
+    def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
+        """The step from there, given a sweep and the noise's precision."""
+        ...
+
+    def limit(self, at: Array) -> Array:
+        """The nearest coordinates that are allowed."""
+        ...
+
+
+class GivenPrior(NamedTuple):
+    """A prior without coordinates."""
+
+    precision: PriorPrecision
+
+    def prior(self, at: Array) -> PriorPrecision:
+        """The prior that is given."""
+        return self.precision
+
+    def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
+        """No step."""
+        return Step(at, 0.0, at)
+
+    def limit(self, at: Array) -> Array:
+        """No coordinates."""
+        return at
+
+
 class Columns(NamedTuple):
     """Features (p,) by their columns, and the columns (c,) whose precisions are learned."""
 
@@ -47,12 +89,34 @@ class Columns(NamedTuple):
     known: Array
     usual: float
     few: NDArray[np.bool_]
+    given: Array  # (columns,) precisions of those that are not learned
 
     def spread(self, precisions: Array) -> Array:
         """(p,) prior precision of each feature."""
         return np.asarray((precisions * self.scale)[self.owners])
 
-    def step(
+    def prior(self, logs: Array) -> PriorPrecision:
+        """The prior under these logs (c,) of the precisions of learned columns."""
+        return PriorPrecision.of_diagonal(self.spread(self.complete(logs)))
+
+    def complete(self, logs: Array) -> Array:
+        """(columns,) precisions, of which those of learned columns have these logs."""
+        precisions = self.given.copy()
+        precisions[self.learned] = np.exp(logs)
+        return precisions
+
+    def step(self, logs: Array, sweep: Sweep, noise: float) -> Step:
+        """Fisher's scoring, under this precision of the noise."""
+        gradient, information = self.score(self.complete(logs), sweep.mean, sweep.variance, noise)
+        step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
+        step = self.limit(logs + step) - logs
+        return Step(step, float(np.abs(gradient @ step)), np.sqrt(information))
+
+    def limit(self, logs: Array) -> Array:
+        """The logs, where they are beyond what is allowed moved to its end."""
+        return np.clip(logs, LEAST_LOG, LARGEST_LOG)
+
+    def score(
         self, precisions: Array, mean: Array, variance: Array, noise: float
     ) -> tuple[Array, Array]:
         """Return the log evidence's gradient by log precisions (c,), and Fisher's information.
@@ -67,30 +131,53 @@ class Columns(NamedTuple):
         information = self.sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
         return 0.5 * gradient, 0.5 * information + 1e-12
 
+    @property
+    def uncertain(self) -> NDArray[np.bool_]:
+        """(p,) features whose variance depends on scales that are known little."""
+        return np.asarray(self.few[self.owners] | (self.owners == 0))
+
     def sum(self, values: Array) -> Array:
         """(c,) sums over the features of each learned column."""
         sums = np.bincount(self.owners, values, len(self.scale))
         return np.asarray(sums, dtype=np.float64)[self.learned]
 
 
+class Close(NamedTuple):
+    """Where a search ends: the gain of one more step in nats, and its change of sites."""
+
+    gain: float
+    change: float = TOLERANCE
+
+
+class Found(NamedTuple):
+    """The end of a search: the posterior there, the coordinates of the prior and the sites."""
+
+    sweep: Sweep
+    at: Array
+    sites: Array
+
+
 def search(
     data: ProductSums | SiteRows,
-    columns: Columns,
-    precisions: Array,
-    noise: Callable[[Sweep, Array], float | None],
-    negligible: float,
-) -> tuple[Sweep, Array]:
-    """The posterior, and precisions (columns,) of the largest evidence, beginning with these.
+    rule: PriorRule,
+    begun: Array,
+    noise: Callable[[Sweep, PriorPrecision], float | None],
+    close: Close,
+    sites: Array | None = None,
+) -> Found:
+    """The posterior under the prior of the largest evidence, beginning at some coordinates (c,).
 
     ``noise``: the noise's precision given a sweep and its prior; None where data don't tell of it.
-    Where accelerated steps lead away from it, as with labels of very strong effects, short ones are
-    taken from the start.
+    ``sites``: those to begin with; None: Laplace's. Where accelerated steps lead away, as with
+    labels of very strong effects, short ones are taken from the start.
     """
-    settings = data, columns, precisions, noise, negligible
+    if sites is None:
+        sites = data.start(rule.prior(begun))
+    settings = data, rule, begun, sites, noise, close
     try:
-        sweep, found = _iterate(*settings, Acceleration(), MOST_STEPS)
-        if sweep.change <= DIVERGED_CHANGE:
-            return sweep, found
+        found = _iterate(*settings, Acceleration(), MOST_STEPS)
+        if found.sweep.change <= DIVERGED_CHANGE:
+            return found
     except LinAlgError:  # no matrix of sites that went astray is positive definite
         pass
     return _iterate(*settings, Damping(), MOST_DAMPED_STEPS)
@@ -98,38 +185,33 @@ def search(
 
 def _iterate(
     data: ProductSums | SiteRows,
-    columns: Columns,
-    precisions: Array,
-    noise: Callable[[Sweep, Array], float | None],
-    negligible: float,
+    rule: PriorRule,
+    at: Array,
+    sites: Array,
+    noise: Callable[[Sweep, PriorPrecision], float | None],
+    close: Close,
     method: Acceleration | Damping,
     most: int,
-) -> tuple[Sweep, Array]:
-    learned, sites = columns.learned, data.start(columns.spread(precisions))
+) -> Found:
     for _ in range(most):
-        prior = columns.spread(precisions)
+        prior = rule.prior(at)
         sweep = data.sweep(prior, sites)
-        logs = np.log(precisions[learned])
-        step, gain, metric = np.zeros(len(logs)), 0.0, np.ones(len(logs))
+        found = Found(sweep, at, sites)
+        step, gain, metric = np.zeros(len(at)), 0.0, np.ones(len(at))
         tau = noise(sweep, prior)
         if tau is not None:
-            gradient, information = columns.step(precisions, sweep.mean, sweep.variance, tau)
-            step = np.clip(gradient / information, -LONGEST_STEP, LONGEST_STEP)
-            step = np.clip(logs + step, LEAST_LOG, LARGEST_LOG) - logs
-            gain, metric = float(np.abs(gradient @ step)), np.sqrt(information)
-        if gain < negligible and sweep.change < TOLERANCE:
+            step, gain, metric = rule.step(at, sweep, tau)
+        if gain < close.gain and sweep.change < close.change:
             break
         new = method.advance(
-            np.concatenate([logs, sites]),
+            np.concatenate([at, sites]),
             np.concatenate([step, sweep.step]),
             np.concatenate([metric, sweep.metric]),
         )
         ends = np.sort([LEAST_SHARE * step, LARGEST_SHARE * step], axis=0)
-        moved = np.clip(np.clip(new[: len(logs)] - logs, *ends), -LONGEST_STEP, LONGEST_STEP)
-        precisions = precisions.copy()
-        precisions[learned] = np.exp(np.clip(logs + moved, LEAST_LOG, LARGEST_LOG))
-        sites = new[len(logs) :]
-    return sweep, precisions
+        moved = np.clip(np.clip(new[: len(at)] - at, *ends), -LONGEST_STEP, LONGEST_STEP)
+        at, sites = rule.limit(at + moved), new[len(at) :]
+    return found
 
 
 class Damping:
@@ -176,4 +258,15 @@ class Acceleration:
         return at + step - (points + steps) @ mixture
 
 
-__all__ = ["NEGLIGIBLE", "NEGLIGIBLE_A_ROW", "Acceleration", "Columns", "search"]
+__all__ = [
+    "NEGLIGIBLE",
+    "NEGLIGIBLE_A_ROW",
+    "Acceleration",
+    "Close",
+    "Columns",
+    "Found",
+    "GivenPrior",
+    "PriorRule",
+    "Step",
+    "search",
+]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -17,6 +17,7 @@ from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 # The least prior precision of a weight, relative to what rows tell of it, where that has to be.
 LEAST_PRIOR = 1e-11
@@ -24,16 +25,63 @@ LEAST_PRIOR = 1e-11
 NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
 
+@dataclass(frozen=True)
+class PriorPrecision:
+    """A prior precision (p, p): its diagonal, and pairs of weights that depend on each other.
+
+    Of pair i the rows and columns are features, and ``places`` the pattern's entries.
+    """
+
+    diagonal: Array
+    rows: Places
+    columns: Places
+    values: Array
+    places: Places
+
+    @classmethod
+    def of_diagonal(cls, diagonal: Array) -> PriorPrecision:
+        """The precision of weights that are independent."""
+        none = np.zeros(0, dtype=np.intp)
+        return cls(diagonal, none, none, np.zeros(0), none)
+
+    @property
+    def pairs(self) -> tuple[NDArray[Any], ...]:
+        """Rows, columns, values and places of the pairs."""
+        return self.rows, self.columns, self.values, self.places
+
+    def __matmul__(self, mean: Array) -> Array:
+        product = self.diagonal * mean
+        np.add.at(product, self.rows, self.values * mean[self.columns])
+        np.add.at(product, self.columns, self.values * mean[self.rows])
+        return product
+
+    def factorize(self, entries: Array, pattern: SparsityPattern) -> SparseCholesky:
+        """The factor of this and of what data tell, the pattern's ``entries``."""
+        values = entries.copy()
+        values[pattern.diagonal] += self.diagonal
+        values[self.places] += self.values
+        return SparseCholesky(values, pattern)
+
+
 class Sweep(NamedTuple):
     """The posterior of weights (p,) under some sites, and where these would go from there."""
 
     factor: SparseCholesky
     mean: Array
-    variance: Array
     step: Array  # of the sites
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
     explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
+
+    @property
+    def inverse(self) -> Array:
+        """The pattern's entries of the covariance, in units of the noise."""
+        return self.factor.inverse_entries()
+
+    @property
+    def variance(self) -> Array:
+        """(p,) variances of the weights."""
+        return self.inverse[self.factor.pattern.diagonal]
 
 
 @dataclass(frozen=True)
@@ -44,20 +92,24 @@ class ProductSums:
     products: Array
     pattern: SparsityPattern
 
-    def start(self, prior: Array) -> Array:
+    def start(self, prior: PriorPrecision) -> Array:
         """Return no sites: each row is Gaussian."""
         return np.zeros(0)
 
-    def sweep(self, prior: Array, sites: Array) -> Sweep:
-        """The posterior under prior precisions (p,)."""
+    def sweep(self, prior: PriorPrecision, sites: Array) -> Sweep:
+        """The posterior under a prior precision."""
         try:
-            factor = _factorize(self.entries, prior, self.pattern)
+            factor = prior.factorize(self.entries, self.pattern)
         except LinAlgError:  # beside very large weights the prior is lost to rounding
             least = LEAST_PRIOR * self.entries[self.pattern.diagonal]
-            factor = _factorize(self.entries, prior + least, self.pattern)
-        variance = factor.inverse_entries()[self.pattern.diagonal]
+            prior = replace(prior, diagonal=prior.diagonal + least)
+            factor = prior.factorize(self.entries, self.pattern)
         mean = factor.solve(self.products)
-        return Sweep(factor, mean, variance, sites, sites, 0.0, float(self.products @ mean))
+        return Sweep(factor, mean, sites, sites, 0.0, float(self.products @ mean))
+
+    def log_evidence(self, sweep: Sweep, sites: Array) -> float:
+        """What rows say of the prior, without constants, the noise and the prior's determinant."""
+        return -0.5 * sweep.factor.log_determinant()
 
 
 @dataclass(frozen=True)
@@ -75,7 +127,7 @@ class SiteRows:
     pattern: SparsityPattern
     pairs: csr_array  # of the pattern's entries, for the variance of each row
 
-    def start(self, prior: Array) -> Array:
+    def start(self, prior: PriorPrecision) -> Array:
         """The sites of Laplace's method, near the mode.
 
         Newton's method, with steps halved until the density rises.
@@ -85,12 +137,12 @@ class SiteRows:
 
         def density(mean: Array) -> float:
             each = self.likelihood.log_density(y, offsets + X @ mean)
-            return float(weights @ each - 0.5 * prior @ np.square(mean))
+            return float(weights @ each - 0.5 * mean @ (prior @ mean))
 
         height = density(mean)
         for _ in range(MOST_NEWTON):
             slope, curvature = self.likelihood.derivatives(y, offsets + X @ mean)
-            gradient = X.T @ (weights * slope) - prior * mean
+            gradient = X.T @ (weights * slope) - prior @ mean
             step = self._factorize(prior, weights * curvature).solve(gradient)
             if gradient @ step < NEWTON_TOLERANCE:
                 break
@@ -105,7 +157,7 @@ class SiteRows:
         shift = weights * (curvature * (X @ mean) + slope)
         return np.concatenate([weights * curvature, shift])
 
-    def sweep(self, prior: Array, sites: Array) -> Sweep:
+    def sweep(self, prior: PriorPrecision, sites: Array) -> Sweep:
         """The posterior, and what expectation propagation makes of all sites (Minka 2001)."""
         precision, shift = np.split(sites, 2)
         precision = np.maximum(precision, 0.0)
@@ -122,22 +174,30 @@ class SiteRows:
         return Sweep(
             factor,
             mean,
-            entries[self.pattern.diagonal],
             np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),
         )
 
-    def _factorize(self, prior: Array, precision: Array) -> SparseCholesky:
+    def log_evidence(self, sweep: Sweep, sites: Array) -> float:
+        """What rows say of the prior, but for its determinant (Minka 2001).
+
+        A site's constant gives it the same integral over its cavity as the likelihood has.
+        """
+        precision, shift = np.split(sites, 2)
+        eta, variance = self.X @ sweep.mean, self.pairs @ sweep.inverse
+        centre, spread = compute_cavity(eta, variance, precision, shift)
+        at = self.offsets + centre
+        found = find_sites(self.likelihood, "moments", self.y, at, spread, self.weights)
+        left = 1.0 + precision * spread
+        tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
+        constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
+        return float(constants.sum() + 0.5 * shift @ eta) - 0.5 * sweep.factor.log_determinant()
+
+    def _factorize(self, prior: PriorPrecision, precision: Array) -> SparseCholesky:
         entries = 0.5 * (self.pairs.T @ precision)  # where off the diagonal both triangles count
         entries[self.pattern.diagonal] *= 2.0
-        return _factorize(entries, prior, self.pattern)
+        return prior.factorize(entries, self.pattern)
 
 
-def _factorize(entries: Array, prior: Array, pattern: SparsityPattern) -> SparseCholesky:
-    values = entries.copy()
-    values[pattern.diagonal] += prior
-    return SparseCholesky(values, pattern)
-
-
-__all__ = ["ProductSums", "SiteRows", "Sweep"]
+__all__ = ["PriorPrecision", "ProductSums", "SiteRows", "Sweep"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
 from posterity.posteriors._centres import Centres
-from posterity.posteriors._sparse_search import Columns
+from posterity.posteriors._sparse_rows import SparseRows
 
 Array = NDArray[np.float64]
 
@@ -27,11 +28,16 @@ class Solution(NamedTuple):
     prior: Array  # (P,) prior precision of each feature
     mean: Array  # (P,)
     factor: SparseCholesky
-    variance: Array  # (m,) of the features met, in units of the noise
     shape: float
     rate: float
     centres: Centres
-    columns: Columns
+    rule: Any
+    tied: Sequence[tuple[tuple[int, ...], Array]] = ()  # columns (k,), their covariance by level
+
+    @property
+    def variance(self) -> Array:
+        """(m,) variances of the features met, in units of the noise."""
+        return self.factor.inverse_entries()[self.factor.pattern.diagonal]
 
     def marginals(self) -> tuple[Array, Array]:
         """(P,) means and variances of the weights, of numbers that are not centred."""
@@ -43,6 +49,11 @@ class Solution(NamedTuple):
         if len(moved):
             mean[moved], variance[moved] = self.predict(terms.matrix(len(mean))[moved])
         return mean, variance
+
+    def of_features(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Means and variances of some weights: quicker than those of all, where they are few."""
+        terms = self.centres.find_terms(self.centres.values)
+        return self.predict(terms.matrix(len(self.mean))[features])
 
     def covariances(self, summed: Array) -> Array:
         """(P,) covariances of the weights, of numbers that are not centred, with a sum of them."""
@@ -65,17 +76,35 @@ class Solution(NamedTuple):
             return np.zeros(len(self.prior))
         noise = 2.0 * self.shape if self.shape > 0.0 else np.inf
         inverse = np.full(len(self.prior), 1.0 / noise)
-        columns, prior = self.columns, self.prior[self.met]
+        columns, prior = self.rule, self.prior[self.met]
+        uncertain = self.met[columns.uncertain]
+        if not len(uncertain):
+            return 1.0 / np.maximum(inverse, 1e-300)
         precisions = self.precisions[:, 0]
         tau = self.shape / self.rate if self.shape > 0.0 and self.rate > 0.0 else 1.0
-        _, information = columns.step(precisions, self.mean[self.met], self.variance, tau)
+        _, information = columns.score(precisions, self.mean[self.met], self.variance, tau)
         B = self.centres.find_terms(self.centres.values).matrix(len(self.prior))[:, self.met]
-        for feature in self.met[columns.few[columns.owners] | (columns.owners == 0)]:
+        for feature in uncertain:
             row = B[[feature], :].toarray()[0]
             by = self.factor.solve(row)
             change = columns.sum(prior * np.square(by)) / (row @ by)
             inverse[feature] += float(np.sum(np.square(change) / (2.0 * information + 1.0)))
         return 1.0 / np.maximum(inverse, 1e-300)
+
+    def predict_new(self, rows: SparseRows) -> Array:
+        """(n,) variances of what rows have of levels that were never learned."""
+        columns = np.zeros(0, np.int32) if rows.columns is None else rows.columns
+        variance = np.zeros(len(rows))
+        each = np.square(rows.values) / self.column_precisions[columns]
+        np.add.at(variance, rows.row_numbers, each)
+        for some, covariance in self.tied:
+            found = np.zeros((len(rows), len(some)))
+            for place, column in enumerate(some):
+                own = columns == column
+                found[rows.row_numbers[own], place] = rows.values[own]
+            apart = covariance - np.diag(covariance.diagonal())
+            variance += np.einsum("ni,ij,nj->n", found, apart, found)
+        return variance
 
     def predict(self, X: csr_array) -> tuple[Array, Array]:
         """(n,) means and variances of eta at rows (n, P)."""

@@ -21,22 +21,16 @@ from posterity.posteriors._sparse_data import (
     to_matrix,
     to_rows,
 )
+from posterity.posteriors._sparse_fit import Fit, Reading
 from posterity.posteriors._sparse_rows import Observations, SparseRows
-from posterity.posteriors._sparse_search import NEGLIGIBLE, NEGLIGIBLE_A_ROW, Columns, search
 from posterity.posteriors._sparse_sites import Sweep
 from posterity.posteriors._sparse_solution import Solution
-from posterity.posteriors._wide import ManyFeatures, Pairs
+from posterity.posteriors._wide import ManyFeatures, Pairs, match_moments
 from posterity.safety import check_memory
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
-
-# Weight of the prior of a column's scale, for labels or counts, in weights of 1.
-KNOWN_WEIGHTS = 1.0
-# Number of weights that tell a scale: of Gaussian noise, columns that have fewer are given the
-# others. Of k weights in such columns, and n rows, these draw to 0 by a share of (k / n)^2.
-ENOUGH_WEIGHTS = 5.0
 
 
 @dataclass
@@ -46,7 +40,9 @@ class SparsePosterior(ManyFeatures):
     Of Gaussian noise the sums of products are kept; of
     any other likelihood the rows are, each with a Gaussian site that has to be found anew
     (expectation propagation). With ``learns`` the prior precision of each column is the one with
-    the largest evidence.
+    the largest evidence. With ``terms`` the columns of each vary together by level, the k-th
+    feature of one with the k-th of the others; their covariances are integrated over, and weights
+    of other columns have nearly no prior.
     """
 
     likelihood: Likelihood
@@ -66,11 +62,9 @@ class SparsePosterior(ManyFeatures):
     n_observations: float = 0.0
     n_effective: float = 0.0
     centres: Centres = field(default_factory=Centres)
-    _solution: Solution | None = field(default=None, compare=False, repr=False)
+    terms: tuple[tuple[int, ...], ...] | None = None
+    _reading: Reading | None = field(default=None, compare=False, repr=False)
     _pattern: tuple[Any, SparsityPattern] | None = field(default=None, compare=False, repr=False)
-
-    members = 1
-    weights = np.ones(1)
 
     @classmethod
     def before_data(
@@ -111,7 +105,7 @@ class SparsePosterior(ManyFeatures):
             self.owners[n_features - len(owners) : n_features] = owners
         new = n_columns - len(self.squares)
         if new > 0:
-            self._forget_solution()
+            self._forget_reading()
             self.squares = np.concatenate([self.squares, np.zeros((new, 2))])
             self.found = np.concatenate([self.found, np.full((new, 1), self.start)])
 
@@ -138,7 +132,7 @@ class SparsePosterior(ManyFeatures):
             mine = mine._replace(centre=float(np.average(data.y - data.own_offsets, weights=own)))
         updated._store(mine.add(mine.summarize(self._matrix(data.rows), data, kept), left))
         updated.count(data)
-        updated._forget_solution()
+        updated._forget_reading()
         if self.n_observations == 0.0:
             updated._find_pattern(centre_at_means(updated._data, updated.centres)[0].met)
         vars(self).update(vars(updated))
@@ -159,7 +153,7 @@ class SparsePosterior(ManyFeatures):
         self._store(self._data.add(theirs, 1.0))
         self.n_observations += other.n_observations
         self.n_effective += other.n_effective
-        self._forget_solution()
+        self._forget_reading()
 
     def unlearn(self, data: Observations, pairs: Pairs | None) -> None:
         """Take back what these rows added; raise ``ValueError`` where they can't be among it."""
@@ -185,7 +179,7 @@ class SparsePosterior(ManyFeatures):
         updated.n_effective = max(self.n_effective - total, 0.0)
         if updated.n_observations <= RELATIVE_ROUNDING * self.n_observations:
             updated._clear()
-        updated._forget_solution()
+        updated._forget_reading()
         vars(self).update(vars(updated))
 
     def _clear(self) -> None:
@@ -223,52 +217,69 @@ class SparsePosterior(ManyFeatures):
     # ---- reading ---------------------------------------------------------------------------------
 
     @property
+    def weights(self) -> Array:
+        """(members,) weights of the priors that the posterior is a mixture over."""
+        return self.reading().weights
+
+    @property
+    def members(self) -> int:
+        """Number of these priors."""
+        return len(self.weights)
+
+    @property
     def precision(self) -> Array:
-        """(columns, 1) prior precisions, on values of mean square 1 where they are learned."""
-        return self.solution().precisions
+        """(columns, members) prior precisions, on values of mean square 1 where learned."""
+        return np.hstack([one.precisions for one in self.reading().solutions])
 
     @property
     def shape(self) -> float:
         """Shape of the Gamma posterior of the noise's precision, -1 where it is known."""
-        return self.solution().shape
+        weights, solutions, *_ = self.reading()
+        return float(weights @ [one.shape for one in solutions])
 
     @property
     def rates(self) -> Array:
-        """(1,) rate of the Gamma posterior of the noise's precision."""
-        return np.array([self.solution().rate])
+        """(members,) rates of the Gamma posterior of the noise's precision."""
+        return np.array([one.rate for one in self.reading().solutions])
 
     def moments(self, rows: SparseRows, pairs: Pairs | None) -> tuple[Array, Array]:
-        """Mean and variance of eta at rows as they came, in units of the noise: (n, 1) each.
+        """Mean and variance (n, members) of eta at rows as they came, in units of the noise.
 
         ``pairs`` are added to them.
         """
-        found = self.solution()
-        rows = self.centre_rows(rows, found.centres, pairs)
-        variance = np.zeros(len(rows))
+        solutions = self.reading().solutions
+        rows = self.centre_rows(rows, self.solution().centres, pairs)
         known = rows.features >= 0
-        if not known.all():
-            assert rows.columns is not None
-            prior = found.column_precisions[rows.columns[~known]]
-            squares = np.square(rows.values[~known])
-            np.add.at(variance, rows.row_numbers[~known], squares / prior)
-            rows = rows.keep_entries(known)
-        mean, own = found.predict(self._matrix(rows))
-        return (mean + self.centre)[:, None], (variance + own)[:, None]
+        X = self._matrix(rows.keep_entries(known))
+        new = None if known.all() else rows.keep_entries(~known)
+        found = [one.predict(X) for one in solutions]
+        mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+        if new is not None:
+            variance += np.stack([one.predict_new(new) for one in solutions], axis=1)
+        return mean + self.centre, variance
 
     def marginals(self, n_features: int) -> tuple[Array, Array]:
         """Means and variances of the first ``n_features`` weights, the intercept's at 0.
 
         Variances are in units of the noise.
         """
-        mean, variance = self.solution().marginals()
+        found = [one.marginals() for one in self.reading().solutions]
+        mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
         mean[0] += self.centre
-        return mean[:n_features], variance[:n_features]
+        return match_moments(mean[:n_features], variance[:n_features], self.weights)
+
+    def member_marginals(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Means and variances (n, members) of some weights, under each prior."""
+        found = [one.of_features(features) for one in self.reading().solutions]
+        mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+        return mean + self.centre * (features == 0)[:, None], variance
 
     def covariances(self, summed: Array) -> Array:
         """(p,) covariances of the first p weights with a sum of them, in units of the noise."""
         every = np.zeros(len(self.owners))
         every[: len(summed)] = summed
-        return self.solution().covariances(every)[: len(summed)]
+        found = [one.covariances(every)[: len(summed)] for one in self.reading().solutions]
+        return np.asarray(self.weights @ found)
 
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
@@ -277,90 +288,33 @@ class SparsePosterior(ManyFeatures):
         return self.solution().degrees_of_freedom()[:n_features]
 
     def solution(self) -> Solution:
-        """The posterior; found anew where rows have come since it was read last."""
-        if self._solution is None:
-            self._solution = self._search()
-        return self._solution
+        """The posterior under the likeliest prior."""
+        return self.reading().solutions[0]
 
-    def _forget_solution(self) -> None:
+    def reading(self) -> Reading:
+        """The posterior; found anew where rows have come since it was read last."""
+        if self._reading is None:
+            fit = Fit(self)
+            self._reading = fit.maximize() if self.terms is None else fit.integrate()
+        return self._reading
+
+    def _forget_reading(self) -> None:
         """Rows have come: the next search begins where the last one ended."""
-        if self._solution is not None:
-            self.found, self._solution = self._solution.precisions, None
+        if self._reading is not None:
+            logs = np.log(np.maximum(self.precision, np.finfo(float).tiny))
+            self.found, self._reading = np.exp(logs @ self.weights)[:, None], None
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _search(self) -> Solution:
-        """The posterior under the prior precisions of the largest evidence."""
-        data, centres = centre_at_means(self._data, self.centres)
-        met = data.features
-        columns = self._describe_columns(self._mean_squares(data, centres), met)
-        fixed, negligible = columns.few[columns.owners], NEGLIGIBLE
-        if not self.likelihood.is_noise:
-            negligible = NEGLIGIBLE_A_ROW * len(self.targets)
-
-        def noise(sweep: Sweep, prior: Array) -> tuple[float, float]:
-            return self._noise(sweep, np.where(fixed, prior, 0.0))
-
-        def precision(sweep: Sweep, prior: Array) -> float | None:
-            return self._noise_precision(*noise(sweep, prior))
-
-        rows = data.gather(self.likelihood, met, self._find_pattern)
-        begun = self.found[:, 0].copy()
-        begun[np.setdiff1d(np.arange(1, len(begun)), columns.learned)] = self.start
-        sweep, precisions = search(rows, columns, begun, precision, negligible)
-        mean = np.zeros(len(self.owners))
-        mean[met] = sweep.mean
-        mean[0] -= data.offset_centre
-        each = precisions * columns.scale
-        return Solution(
-            met,
-            precisions[:, None],
-            each,
-            each[self.owners],
-            mean,
-            sweep.factor,
-            sweep.variance,
-            *noise(sweep, columns.spread(precisions)),
-            centres,
-            columns,
-        )
-
-    def _describe_columns(self, mean_squares: Array, met: NDArray[np.intp]) -> Columns:
-        """Return the columns of the features ``met``, and what is known of their scales."""
-        owners, size = self.owners[met], len(self.squares)
-        numbers = np.bincount(owners, minlength=size)
-        learned = (numbers > 0) & (np.arange(size) > 0) & self.learns
-        few = learned & (numbers < ENOUGH_WEIGHTS) & self.likelihood.is_noise
-        scale = np.where(self.learns, mean_squares, 1.0)
-        known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
-        if self.likelihood.is_noise:
-            known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
-            usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(self.n_effective, 1.0)
-        return Columns(owners, np.flatnonzero(learned), scale, known, usual, few)
-
-    def _mean_squares(self, data: SummedRows | KeptRows, centres: Centres) -> Array:
-        """(columns,) mean squares of columns' values, of numbers that are centred about these."""
-        (sums, counts), squares = self.squares.T.copy(), data.squares
-        features, weights = centres.weigh(squares, float(data.sums[0]))
-        if len(features):
-            owners, size = self.owners[features], len(sums)
-            sizes = np.bincount(owners, weights, size)
-            touched = sizes > 0.0
-            sums = np.where(touched, np.bincount(owners, squares[features], size), sums)
-            counts = np.where(touched, sizes, counts)
-        some = (counts > 0.0) & (sums > 0.0) & (np.arange(len(counts)) > 0)
-        return np.where(some, sums / np.where(some, counts, 1.0), 1.0)
-
-    def _noise(self, sweep: Sweep, prior: Array) -> tuple[float, float]:
+    def _noise(self, sweep: Sweep, prior: Array, taken: float) -> tuple[float, float]:
         """Shape and rate of the noise's precision; -1 and 0 if it is known.
 
-        Weights with a ``prior`` (p,) count as if it were flat: they take degrees of freedom.
+        Weights with a ``prior`` (p,) count as if it were flat: they have ``taken`` so many degrees
+        of freedom.
         """
         if self.noise is None:
             return -1.0, 0.0
         flat = float(self.intercept and self.n_effective > 0.0)
-        some = prior > 0.0
-        taken = float(np.sum(1.0 - prior[some] * sweep.variance[some]))
         left = self.square - sweep.explained - float(prior @ np.square(sweep.mean))
         shape = self.noise[0] + 0.5 * max(self.n_effective - flat - taken, 0.0)
         return shape, self.noise[1] + 0.5 * max(left, 0.0)

@@ -230,6 +230,11 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
                 "settings"
             )
 
+    def _warn(self, n: int, read: Any) -> None:
+        """Warn of columns of which nothing can be learned."""
+        if not issparse(read):
+            warn_of_texts(n, read)
+
     def _begin_as(self, other: Self) -> None:
         """Take over what is fixed by first rows."""
 
@@ -312,8 +317,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         discounts = None
         if self._forgets_by is not None:
             discounts = np.maximum(self._forgets_by.discounts(elapsed), LEAST_DISCOUNT)
-        if not issparse(read):
-            warn_of_texts(n, read)
+        self._warn(n, read)
         with Undo() as undo:
             undo.keep_attributes(model, model._posterior, model._posterior.centres)
             model._index.keep(undo, () if issparse(read) else read)

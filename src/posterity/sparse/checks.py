@@ -73,7 +73,7 @@ def warn_of_texts(n: int, parts: list[Part]) -> None:
                 f"column {part.name!r} has a different level in each of its {n:,} rows: none "
                 "can be learned; drop it, or give lists of tokens",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
 
 

@@ -1,0 +1,273 @@
+"""Rows of a frame as the columns of a formula's terms; what the first rows fix stays fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.linear.categories import sort_levels
+from posterity.linear.keys import Keys, list_labels, read_keys
+from posterity.model.curves import begin_curve, is_curve, make_curve_parts, read_places
+from posterity.model.factors import Factor, Frame, compute_numbers, read_factor
+from posterity.model.formula import Formula, GroupTerm, Term, read_formula
+from posterity.model.grammar import Node, refuse
+from posterity.sparse.parts import Part, check_values
+
+Array = NDArray[np.float64]
+
+# Levels of a factor whose fixed effects are told apart, at most.
+MOST_FIXED_LEVELS = 10_000
+
+
+class DesignRows(NamedTuple):
+    """Rows of a formula: their number, a part for each column, and what is added to eta (n,)."""
+
+    n: int
+    parts: list[Part]
+    offset: Array
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns of a formula, and what the first rows fixed of them.
+
+    ``levels``: of factors in group effects, all levels; of other factors the one that the others
+    are compared with. ``numbers``: of functions such as ``poly`` what they keep.
+
+    Examples
+    --------
+    >>> frame = {"x": [1.0, 2.0], "city": ["b", "a"], "g": ["u", "v"]}
+    >>> design = Design("y ~ x + city + (1 + x | g)").begin(frame)
+    >>> [part.name for part in design.read(frame).parts]
+    ['x', 'city', '1 | g', 'x | g']
+    >>> design.terms
+    (('1 | g', 'x | g'),)
+    """
+
+    text: str
+    levels: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    numbers: dict[str, Array] = field(default_factory=dict)
+
+    @cached_property
+    def formula(self) -> Formula:
+        """The formula, read."""
+        return read_formula(self.text)
+
+    @property
+    def terms(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the columns whose effects vary together."""
+        found: list[tuple[str, ...]] = []
+        for group in self.formula.groups:
+            names = tuple(f"{name} | {group.name}" for name in self._effect_names(group))
+            found += [names] if group.correlated else [(name,) for name in names]
+        return (*found, *((str(curve),) for curve in self.formula.curves))
+
+    def begin(self, data: Any) -> Design:
+        """The design of these first rows."""
+        frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
+        effects = {str(f) for group in self.formula.groups for term in group.effects for f in term}
+        terms = [*self.formula.fixed, *(t for g in self.formula.groups for t in g.effects)]
+        for curve in self.formula.curves:
+            begun.numbers[str(curve)] = begin_curve(curve, frame)
+        for node in {str(factor): factor for term in terms for factor in term}.values():
+            factor = read_factor(node, frame, {})
+            if factor.keys is None:
+                begun.numbers.update(factor.kept)
+                continue
+            labels = _sort_labels(factor.keys)
+            begun.levels[factor.name] = labels if factor.name in effects else labels[:1]
+            if factor.name not in effects and len(labels) > MOST_FIXED_LEVELS:
+                size = 8e-9 * len(labels) ** 2
+                raise refuse(
+                    self.text,
+                    node.at,
+                    f"{factor.name!r} has {len(labels):,} levels, and the covariances of their "
+                    f"fixed effects may need {size:,.1f} GB: write (1 | {factor.name})",
+                )
+        return begun
+
+    def read(self, data: Any) -> DesignRows:
+        """The columns of rows.
+
+        Raises
+        ------
+        ValueError
+            For a column that is missing, or a value that can't be used; it names the row.
+        """
+        frame = Frame.of(data, self.text)
+        parts = [part for term in self.formula.fixed if term for part in self._fix(term, frame)]
+        for group in self.formula.groups:
+            keys = _read_group(group, frame)
+            for name, values in self._effects(group, frame):
+                parts.append(Part(f"{name} | {group.name}", None, keys, values))
+        for curve in self.formula.curves:
+            places = read_places(curve, frame)
+            parts += make_curve_parts(curve, places, self.numbers[str(curve)])
+        offset = np.zeros(frame.n)
+        for node in self.formula.offsets:
+            offset += check_values(compute_numbers(node.parts[0], frame), str(node))
+        return DesignRows(frame.n, parts, offset)
+
+    def read_targets(self, data: Any, given: Any) -> tuple[Any, Array | None]:
+        """Targets of rows, those that are ``given`` or the formula's, and their trials, if any."""
+        frame, formula = Frame.of(data, self.text), self.formula
+        trials = None if formula.trials is None else compute_numbers(formula.trials, frame)
+        if given is not None:
+            return given, trials
+        if formula.response.kind == "name":
+            return frame.column(formula.response), trials
+        return compute_numbers(formula.response, frame), trials
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether what is kept may be that of first rows."""
+        curves = {str(curve) for curve in self.formula.curves}
+        return curves <= self.numbers.keys() and all(
+            bool(np.isfinite(kept).all())
+            and (is_curve(kept) if name in curves else kept.ndim in {1, 2} and kept.shape[-1] == 2)
+            for name, kept in self.numbers.items()
+        )
+
+    def is_same(self, other: Design) -> bool:
+        """Whether two designs make the same columns of the same rows."""
+        mine, theirs = self.numbers, other.numbers
+        same = self.levels == other.levels and mine.keys() == theirs.keys()
+        return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+    # ---- fixed terms -----------------------------------------------------------------------------
+
+    def _fix(self, term: Term, frame: Frame) -> list[Part]:
+        """The parts of a fixed term: one, or one for each column of its numbers."""
+        factors = [self._read_factor(node, frame) for node in term]
+        keyed = [factor for factor in factors if factor.keys is not None]
+        columns = _multiply([factor for factor in factors if factor.keys is None], frame.n)
+        if not keyed:
+            return [Part(name, None, None, values) for name, values in columns]
+        kept = np.ones(frame.n, dtype=bool)
+        for factor in keyed:
+            if self._is_contrast(term, factor.name):
+                kept &= ~_find_level(factor, self.levels[factor.name][0])
+        rows = np.flatnonzero(kept)
+        keys = _select(_join_keys(keyed), rows)
+        lead = ":".join(factor.name for factor in keyed)
+        return [
+            Part(lead if name == "1" else f"{lead}:{name}", rows, keys, values[rows])
+            for name, values in columns
+        ]
+
+    def _read_factor(self, node: Node, frame: Frame) -> Factor:
+        factor = read_factor(node, frame, self.numbers)
+        if (factor.keys is not None) != (factor.name in self.levels):
+            kinds = ("levels", "numbers") if factor.keys is None else ("numbers", "levels")
+            raise ValueError(
+                f"{factor.name!r} had {kinds[0]} in the first rows, and has {kinds[1]} now: give "
+                "columns of the same kind"
+            )
+        return factor
+
+    def _is_contrast(self, term: Term, name: str) -> bool:
+        """Whether levels are compared with the first: where the term without it is there, too."""
+        left = frozenset(str(factor) for factor in term) - {name}
+        return left in {frozenset(map(str, other)) for other in self.formula.fixed}
+
+    # ---- group effects and curves ----------------------------------------------------------------
+
+    def _effect_names(self, group: GroupTerm) -> list[str]:
+        names: list[str] = []
+        for term in group.effects:
+            parts = [self._column_names(str(node)) for node in term]
+            names += [":".join(one) or "1" for one in product(*parts)]
+        return names
+
+    def _column_names(self, name: str) -> list[str]:
+        if name in self.levels:
+            return [f"{name}[{label}]" for label in self.levels[name][1:]]
+        kept = self.numbers.get(name)
+        if kept is not None and kept.ndim == 2:
+            return [f"{name}[{place + 1}]" for place in range(len(kept) - 1)]
+        return [name]
+
+    def _effects(self, group: GroupTerm, frame: Frame) -> list[tuple[str, Array]]:
+        """Names and values (n,) of the columns of a group's effects."""
+        found: list[tuple[str, Array]] = []
+        for term in group.effects:
+            factors = [self._read_factor(node, frame) for node in term]
+            spread = [self._spread(factor) for factor in factors]
+            found += _multiply(spread, frame.n)
+        return found
+
+    def _spread(self, factor: Factor) -> Factor:
+        """A factor of levels as columns of zeros and ones, one for each level but the first."""
+        if factor.keys is None:
+            return factor
+        known = self.levels[factor.name]
+        if new := [one for one in list_labels(factor.keys.labels) if one not in known]:
+            raise ValueError(
+                f"{factor.name!r} has the level {new[0]!r}, which first rows did not have, and its "
+                "effects vary by group: have all levels in the first rows"
+            )
+        columns = [
+            (f"{factor.name}[{label}]", _find_level(factor, label).astype(np.float64))
+            for label in known[1:]
+        ]
+        return factor._replace(keys=None, columns=columns)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _multiply(factors: Sequence[Factor], n: int) -> list[tuple[str, Array]]:
+    """Products of one column of each factor, with their names; the constant of none."""
+    found = []
+    for some in product(*(factor.columns for factor in factors)):
+        name = ":".join(label for label, _ in some) or "1"
+        found.append((name, np.prod([values for _, values in some], axis=0) * np.ones(n)))
+    return found
+
+
+def _sort_labels(keys: Keys) -> tuple[Any, ...]:
+    labels = {str(label): label for label in list_labels(keys.labels)}
+    return tuple(labels[name] for name in sort_levels(list(labels)))
+
+
+def _find_level(factor: Factor, label: Any) -> NDArray[np.bool_]:
+    assert factor.keys is not None
+    own = np.array([one == label for one in list_labels(factor.keys.labels)], dtype=bool)
+    return np.asarray(own[factor.keys.numbers])
+
+
+def _join_keys(factors: Sequence[Factor]) -> Keys:
+    """The levels of one factor, or tuples of several."""
+    if len(factors) == 1:
+        assert factors[0].keys is not None
+        return factors[0].keys
+    columns = [
+        np.array(list_labels(one.keys.labels), dtype=object)[one.keys.numbers]
+        for one in factors
+        if one.keys is not None
+    ]
+    return read_keys(columns, [factor.name for factor in factors])
+
+
+def _select(keys: Keys, rows: NDArray[np.intp]) -> Keys:
+    """The keys of some rows, with the labels that these have."""
+    places, numbers = np.unique(keys.numbers[rows], return_inverse=True)
+    labels = list_labels(keys.labels)
+    kept: Any = [labels[place] for place in places.tolist()]
+    if keys.kinds in {("numbers",), ("dates",)}:
+        kept = np.array(kept, dtype=np.int64)
+    return Keys(numbers.astype(np.int32), kept, keys.kinds)
+
+
+def _read_group(group: GroupTerm, frame: Frame) -> Keys:
+    columns = [frame.column(node) for node in group.groups]
+    return read_keys(columns, [str(node) for node in group.groups])
+
+
+__all__ = ["Design", "DesignRows"]

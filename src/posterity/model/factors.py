@@ -1,0 +1,182 @@
+"""The factors of a formula's terms, of the columns of a frame: numbers or levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.distributions.guesses import did_you_mean
+from posterity.kernel.tables import find_table, kind_of, type_of
+from posterity.kernel.values import read_floats
+from posterity.linear.keys import Keys, read_keys
+from posterity.model.grammar import Node, refuse
+
+Array = NDArray[np.float64]
+Numbers = Mapping[str, Array]
+
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    name: getattr(np, name)
+    for name in ("abs", "cos", "exp", "expm1", "log", "log10", "log1p", "log2", "sin", "sqrt")
+}
+_SIGNS: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "^": np.power,
+}
+# Functions that make levels of a column, and those that keep something of the first rows.
+_LEVELS = ("C", "factor")
+_KEEPING = ("center", "poly", "scale")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Columns by their names, of a data frame or a mapping, and the formula that asks for them."""
+
+    columns: Mapping[str, Any]
+    n: int
+    formula: str
+
+    @classmethod
+    def of(cls, data: Any, formula: str) -> Frame:
+        """The columns of what a user gives."""
+        table = find_table(data)
+        columns = table.by_name() if table is not None else data
+        if not isinstance(columns, Mapping):
+            raise TypeError(
+                f"rows came as a {type(data).__name__}: give a data frame, or a mapping of names "
+                "to columns, whose names the formula uses"
+            )
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
+        return cls(columns, lengths.pop() if lengths else 0, formula)
+
+    def column(self, node: Node) -> Any:
+        """The column that a name stands for."""
+        if node.text not in self.columns:
+            hint = did_you_mean(node.text, list(map(str, self.columns)))
+            raise refuse(self.formula, node.at, f"the rows have no column {node.text!r}{hint}")
+        column = self.columns[node.text]
+        return np.asarray(column) if isinstance(column, list | tuple) else column
+
+    def is_numeric(self, node: Node) -> bool:
+        """Whether a column holds numbers."""
+        return kind_of(type_of(self.column(node))) == "numbers"
+
+
+class Factor(NamedTuple):
+    """Levels of rows (``keys``), or named columns (n,) of numbers; ``kept``: of the first rows."""
+
+    name: str
+    keys: Keys | None
+    columns: list[tuple[str, Array]]
+    kept: dict[str, Array]
+
+
+def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
+    """A factor of rows; ``kept``: what functions such as ``poly`` keep of first rows, if any."""
+    name = str(node)
+    if node.kind == "call" and node.text in _LEVELS:
+        return _read_levels(name, _only_part(node, frame), frame)
+    if node.kind == "name" and not frame.is_numeric(node):
+        return _read_levels(name, node, frame)
+    if node.kind == "call" and node.text in _KEEPING:
+        return _keep(node, frame, kept)
+    values = compute_numbers(node, frame)
+    return Factor(name, None, [(name, _check(values, node, frame))], {})
+
+
+def compute_numbers(node: Node, frame: Frame) -> Array:
+    """(n,) numbers of an expression: arithmetic, and the functions that are known."""
+    if node.kind == "number":
+        return np.full(frame.n, float(node.text))
+    if node.kind == "name":
+        if not frame.is_numeric(node):
+            raise refuse(frame.formula, node.at, f"{node.text!r} holds no numbers")
+        return read_floats(frame.column(node), f"column {node.text!r}")
+    if node.kind == "(" or (node.kind == "call" and node.text == "I"):
+        return compute_numbers(_only_part(node, frame), frame)
+    with np.errstate(all="ignore"):
+        if node.kind == "call" and node.text in FUNCTIONS:
+            return FUNCTIONS[node.text](compute_numbers(_only_part(node, frame), frame))
+        if node.kind in _SIGNS:
+            parts = [compute_numbers(part, frame) for part in node.parts]
+            return _SIGNS[node.kind](*(parts if len(parts) == 2 else [0.0 * parts[0], *parts]))
+    known = ", ".join([*_LEVELS, "I", *_KEEPING, *FUNCTIONS])
+    raise refuse(frame.formula, node.at, f"there is no function {node.text!r}: use one of {known}")
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _read_levels(name: str, node: Node, frame: Frame) -> Factor:
+    return Factor(name, read_keys([frame.column(node)], [str(node)]), [], {})
+
+
+def _keep(node: Node, frame: Frame, kept: Numbers) -> Factor:
+    """A factor that keeps something of the first rows: a centre, a scale, or polynomials."""
+    name = str(node)
+    values = _check(compute_numbers(node.parts[0], frame), node, frame)
+    if node.text == "poly":
+        return _make_polynomials(node, values, frame, kept)
+    own = kept.get(name)
+    if own is None:
+        own = np.array([values.mean(), values.std(ddof=1) if node.text == "scale" else 1.0])
+        if not own[1] > 0.0:
+            raise refuse(frame.formula, node.at, f"{name} has the same value in all first rows")
+    return Factor(name, None, [(name, (values - own[0]) / own[1])], {name: own})
+
+
+def _make_polynomials(node: Node, values: Array, frame: Frame, kept: Numbers) -> Factor:
+    """Polynomials that are orthonormal over the first rows, by their recurrence, as in R.
+
+    What is kept (degree + 1, 2): of each degree the recurrence's centre, and the squared length.
+    """
+    name, own = str(node), kept.get(str(node))
+    if len(node.parts) != 2 or not node.parts[1].text.isdigit() or int(node.parts[1].text) < 1:
+        raise refuse(frame.formula, node.at, "poly has a column and a degree, as in poly(x, 2)")
+    degree = int(node.parts[1].text)
+    if own is None and len(np.unique(values)) <= degree:
+        raise refuse(
+            frame.formula,
+            node.at,
+            f"{name} needs more than {degree} different values in first rows",
+        )
+    rows, columns, before, here = [], [], np.zeros(len(values)), np.ones(len(values))
+    last = 1.0
+    for place in range(degree + 1):
+        square = float(here @ here)
+        centre, square = (
+            own[place] if own is not None else (values @ (here * here) / square, square)
+        )
+        rows.append((centre, square))
+        columns.append((f"{name}[{place}]", here / np.sqrt(square)))
+        before, here = here, (values - centre) * here - (square / last) * (place > 0) * before
+        last = square
+    return Factor(name, None, columns[1:], {name: np.array(rows)})
+
+
+def _only_part(node: Node, frame: Frame) -> Node:
+    if len(node.parts) != 1:
+        raise refuse(frame.formula, node.at, f"{node.text} has one argument, as in {node.text}(x)")
+    return node.parts[0]
+
+
+def _check(values: Array, node: Node, frame: Frame) -> Array:
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise refuse(
+            frame.formula,
+            node.at,
+            f"{node} is {values[bad[0]]} in row {bad[0]}: leave the row out, or fill the value in",
+        )
+    return values
+
+
+__all__ = ["Factor", "Frame", "Numbers", "compute_numbers", "read_factor"]

@@ -1,0 +1,204 @@
+"""What a formula says: a response, fixed terms, effects of groups, curves and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+
+from posterity.model.grammar import Node, parse, refuse
+
+# Factors whose product a term is; () is the intercept.
+Term = tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class GroupTerm:
+    """Effects that vary by group, ``(1 + x | g)``: with ``correlated``, also together."""
+
+    effects: tuple[Term, ...]
+    groups: tuple[Node, ...]
+    correlated: bool
+
+    @property
+    def name(self) -> str:
+        """The group as the formula writes it."""
+        return name_of(self.groups)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The parts of a formula.
+
+    Examples
+    --------
+    >>> formula = read_formula("y ~ x * z + (1 + x | school / class) + offset(w)")
+    >>> [name_of(term) for term in formula.fixed]
+    ['1', 'x', 'z', 'x:z']
+    >>> [group.name for group in formula.groups], len(formula.offsets)
+    (['school', 'school:class'], 1)
+    """
+
+    text: str
+    response: Node
+    trials: Node | None
+    fixed: tuple[Term, ...]
+    groups: tuple[GroupTerm, ...]
+    curves: tuple[Node, ...]
+    offsets: tuple[Node, ...]
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether there is one for all rows."""
+        return () in self.fixed
+
+
+def name_of(term: Term) -> str:
+    """A term as the formula writes it; "1" of the intercept."""
+    return ":".join(str(factor) for factor in term) or "1"
+
+
+def read_formula(text: str) -> Formula:
+    """Read a formula; raise ``ValueError`` that shows the place of what can't be used."""
+    if not isinstance(text, str):
+        raise TypeError(f"formula is a {type(text).__name__}: give text, as in 'y ~ x + (1 | g)'")
+    tree = parse(text)
+    if tree.kind != "~" or len(tree.parts) != 2:
+        raise refuse(text, 0, "there is no '~' after the response: write it as in 'y ~ x'")
+    response, trials = tree.parts[0], None
+    if response.kind == "/":
+        response, trials = response.parts
+    groups: list[GroupTerm] = []
+    others: dict[str, list[Node]] = {"s": [], "offset": []}
+    terms: list[Term] = [()]
+    for sign, node in _list_summands(tree.parts[1]):
+        if node.kind == "(" and node.parts[0].kind in {"|", "||"}:
+            _refuse_minus(text, sign, node)
+            groups += _read_groups(text, node.parts[0])
+        elif node.kind == "call" and node.text in others:
+            _refuse_minus(text, sign, node)
+            others[node.text].append(node)
+        else:
+            terms = _add_terms(text, terms, sign, node)
+    fixed = tuple(sorted(terms, key=len))
+    curves, offsets = tuple(others["s"]), tuple(others["offset"])
+    return Formula(text, response, trials, fixed, tuple(groups), curves, offsets)
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _list_summands(node: Node) -> list[tuple[str, Node]]:
+    """What is added and subtracted, with its sign."""
+    if node.kind == "(" and node.parts[0].kind not in {"|", "||"}:
+        return _list_summands(node.parts[0])
+    if node.kind not in {"+", "-"}:
+        return [("+", node)]
+    last = [(node.kind, node.parts[-1])]
+    if node.kind == "+":
+        last = _list_summands(node.parts[-1])
+    return [*(_list_summands(node.parts[0]) if len(node.parts) == 2 else []), *last]
+
+
+def _add_terms(text: str, terms: list[Term], sign: str, node: Node) -> list[Term]:
+    """Terms with those of one summand more, or without them; 0 takes the intercept off."""
+    if node.kind == "number" and node.text not in {"0", "1"}:
+        raise refuse(
+            text, node.at, f"{node.text} is no term: 0 or 1 says whether to add a constant"
+        )
+    if node.kind == "number" and (node.text == "0") == (sign == "+"):
+        return [term for term in terms if term != ()]
+    new: list[Term] = [()] if node.kind == "number" else _expand(text, node)
+    if sign == "-":
+        return [term for term in terms if _key(term) not in map(_key, new)]
+    return _join(terms, new)
+
+
+def _expand(text: str, node: Node) -> list[Term]:
+    """The terms that a node stands for."""
+    if node.kind in {"name", "call"}:
+        return [(node,)]
+    if node.kind == "(" and node.parts[0].kind not in {"|", "||"}:
+        terms: list[Term] = []
+        for sign, one in _list_summands(node.parts[0]):
+            terms = _add_terms(text, terms, sign, one)
+        return terms
+    if node.kind in _PRODUCTS and len(node.parts) == 2:
+        left = _expand(text, node.parts[0])
+        if node.kind == "^":
+            return _raise(text, left, node.parts[1])
+        return _PRODUCTS[node.kind](left, _expand(text, node.parts[1]))
+    if node.kind in {"|", "||"} or (node.kind == "(" and node.parts):
+        raise refuse(
+            text, node.at, "write the effects of a group in parentheses, as in (1 | group)"
+        )
+    raise refuse(text, node.at, f"{str(node)!r} is no term: arithmetic is written I(x + z)")
+
+
+def _multiply(left: list[Term], right: list[Term]) -> list[Term]:
+    return _join([], [_unite(one, other) for one in left for other in right])
+
+
+def _nest(left: list[Term], right: list[Term]) -> list[Term]:
+    whole: Term = ()
+    for term in left:
+        whole = _unite(whole, term)
+    return _join(left, [_unite(whole, term) for term in right])
+
+
+def _cross(left: list[Term], right: list[Term]) -> list[Term]:
+    return _join(_join(left, right), _multiply(left, right))
+
+
+_PRODUCTS: dict[str, Callable[[list[Term], list[Term]], list[Term]]] = {
+    ":": _multiply,
+    "*": _cross,
+    "/": _nest,
+    "^": _multiply,
+}
+
+
+def _raise(text: str, terms: list[Term], power: Node) -> list[Term]:
+    if power.kind != "number" or not power.text.isdigit() or not 0 < int(power.text) < 10:
+        raise refuse(text, power.at, "the power of a sum of terms is a number from 1 to 9")
+    found: list[Term] = []
+    for size in range(1, int(power.text) + 1):
+        for some in combinations(terms, size):
+            found = _join(found, [_unite(*some)])
+    return found
+
+
+def _unite(*terms: Term) -> Term:
+    """The product of terms, in which each factor stands once."""
+    return tuple({str(factor): factor for term in terms for factor in term}.values())
+
+
+def _key(term: Term) -> frozenset[str]:
+    return frozenset(str(factor) for factor in term)
+
+
+def _join(terms: list[Term], new: list[Term]) -> list[Term]:
+    return list({_key(term): term for term in [*new[::-1], *terms[::-1]]}.values())[::-1]
+
+
+def _read_groups(text: str, bar: Node) -> list[GroupTerm]:
+    """The effects of ``(effects | groups)``; ``a / b`` stands for a and a:b."""
+    effects: list[Term] = [()]
+    for sign, node in _list_summands(bar.parts[0]):
+        effects = _add_terms(text, effects, sign, node)
+    if not effects:
+        raise refuse(text, bar.at, "no effect is left of the bar: write (1 | group)")
+    found = _expand(text, bar.parts[1])
+    for factor in (factor for term in found for factor in term):
+        if factor.kind != "name":
+            raise refuse(text, factor.at, "groups are columns: make one of this beforehand")
+    ordered = tuple(sorted(effects, key=len))
+    return [GroupTerm(ordered, groups, bar.kind == "|") for groups in found]
+
+
+def _refuse_minus(text: str, sign: str, node: Node) -> None:
+    if sign == "-":
+        raise refuse(text, node.at, "only fixed terms can be taken off with '-'")
+
+
+__all__ = ["Formula", "GroupTerm", "Term", "name_of", "read_formula"]

@@ -1,0 +1,401 @@
+"""The model that a formula describes: fixed effects, and effects of groups, that keep learning."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from posterity.distributions.guesses import did_you_mean
+from posterity.distributions.in_sequence import in_sequence
+from posterity.kernel.tables import take_rows
+from posterity.linear.inputs import refuse_no_weight
+from posterity.linear.offsets import RateOffsets
+from posterity.model.checks import check_groups
+from posterity.model.design import Design, DesignRows
+from posterity.model.engines import ENGINES, TermRows
+from posterity.model.formula import read_formula
+from posterity.model.tables import list_curve, list_group_effects, list_variances, summarize
+from posterity.transaction import hold_model_lock
+
+Array = NDArray[np.float64]
+
+# Variances and correlations over which nodes are placed, at most.
+MOST_COORDINATES = 8
+
+
+class Model(BaseEstimator):
+    """A regression that a formula describes, with effects of groups, which keeps learning.
+
+    Fixed effects have a prior that is nearly flat. Effects of a group, as of ``(1 + x | g)``, are
+    normal around 0 with a covariance that is integrated over; so are all variances. A level that
+    was never met is predicted as wide as levels are, and is learned when it comes.
+
+    Parameters
+    ----------
+    formula : str
+        As in R: ``"y ~ x + C(city) + a:b + a*b + poly(x, 2) + log(z) + (1 + x | g) + offset(w)"``.
+        Text columns are levels, compared with the first; ``C(n)`` makes levels of numbers.
+        ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it that may be
+        correlated, ``(1 + x || g)`` one that is not; ``(1 | a/b)`` b within a. ``1`` and ``0`` say
+        whether there is a constant. ``I(...)`` is arithmetic. No code runs.
+    likelihood : {"normal", "bernoulli", "binomial", "poisson"}, default "normal"
+        Of the target: a number; one of two labels; successes, where the formula begins with
+        ``successes / trials``; a count.
+    forgetting : Stabilized, optional
+        How old rows lose weight; for numbers alone.
+
+    Attributes
+    ----------
+    n_observations_ : float
+        Sum of the weights of the rows learned.
+
+    Notes
+    -----
+    The prior of a standard deviation is a half Student-t of 3 degrees of freedom, for a column of
+    mean square 1 with a scale of 2.5 standard deviations of the target (of labels and counts 2.5,
+    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). The
+    variance of the noise is integrated by formula, with a flat prior of its logarithm, the others
+    by nodes: a lattice, or a central composite design (Rue, Martino & Chopin 2009). Fixed effects
+    have a prior worth a millionth of a row; of labels and counts it is Normal(0, 10^2), for a
+    column of mean square 1.
+
+    Sums of products are kept for numbers, rows for labels and counts
+    (:class:`posterity.sparse.SparseLinearRegression`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from posterity import Model
+    >>> rng = np.random.default_rng(0)
+    >>> subject, x = np.repeat(np.arange(20), 6), np.tile(np.arange(6.0), 20)
+    >>> y = 10.0 + 2.0 * x + 3.0 * rng.normal(size=20)[subject] + rng.normal(size=120)
+    >>> frame = pd.DataFrame({"y": y, "x": x, "subject": subject})
+    >>> model = Model("y ~ x + (1 | subject)").fit(frame)
+    >>> model.summary().loc["x", "mean"].round(1)
+    np.float64(2.1)
+    >>> model.variance_components().index.tolist()
+    ['sd(1 | subject)', 'sd(residual)']
+    """
+
+    _learned_names: ClassVar[tuple[str, ...]] = ("_design", "_engine")
+    _design: Design
+    _engine: TermRows
+
+    def __init__(
+        self,
+        formula: str,
+        likelihood: str = "normal",
+        *,
+        forgetting: Any = None,
+    ) -> None:
+        self.formula = formula
+        self.likelihood = likelihood
+        self.forgetting = forgetting
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    @hold_model_lock
+    def fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn these rows, starting from the prior.
+
+        Parameters
+        ----------
+        frame : data frame, or mapping of names to columns
+            With the columns that the formula names.
+        y : (n,) array, optional
+            The target, where the frame does not have it.
+        sample_weight : (n,) array, optional
+            Weights >= 0; weight 2 is the row twice.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what can't be used: the message shows the place in the formula, or names the row.
+        """
+        refuse_no_weight(sample_weight)
+        design, engine = self._begin(frame)
+        check_groups(design, frame)
+        engine = self._learn(design, engine, frame, y, sample_weight)
+        self.__dict__.update(_design=design, _engine=engine)
+        return self
+
+    @hold_model_lock
+    def partial_fit(
+        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn these rows too; parameters as in :meth:`fit`. Levels may be new.
+
+        Examples
+        --------
+        >>> model = Model("y ~ 1 + (1 | shop)")
+        >>> for day in ([1.0, 3.0], [1.2, 2.8], [0.9, 3.1]):
+        ...     model = model.partial_fit({"y": day, "shop": ["a", "b"]})
+        >>> model.n_observations_
+        6.0
+        """
+        known = self.__dict__.get("_engine")
+        design, engine = self._begin(frame) if known is None else (self._design, known)
+        engine = self._learn(design, engine, frame, y, sample_weight)
+        self.__dict__.update(_design=design, _engine=engine)
+        return self
+
+    def learn_one(self, row: Mapping[str, Any], y: Any = None, weight: float = 1.0) -> Self:
+        """Learn one row, a mapping of names to values."""
+        frame = {name: [value] for name, value in row.items()}
+        return self.partial_fit(frame, None if y is None else [y], [weight])
+
+    @hold_model_lock
+    def predict_then_learn(
+        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Any:
+        """Predict each row from rows before it, then learn them: the distributions, one a row.
+
+        In turns of up to a third of the rows that were learned before; parameters as in ``fit``.
+        """
+        model = copy.copy(self)
+        if "_engine" in vars(self):
+            model._engine = self._engine.copy()
+        else:
+            model._design, model._engine = self._begin(frame)
+            model._engine.begin()
+        n, start = model._design.read(frame).n, 0
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        predicted = []
+        while start < n:
+            some = slice(start, start + max(1, int(model.n_observations_) // 3))
+            rows, given = take(frame, some), None if y is None else take(y, some)
+            predicted.append(model.predict_distribution(rows))
+            model.partial_fit(rows, given, None if weights is None else weights[some])
+            start = some.stop
+        self.__dict__.update(_design=model._design, _engine=model._engine)
+        return in_sequence(predicted)
+
+    @hold_model_lock
+    def unlearn(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Take rows back: what is left is the model of the other rows, up to rounding.
+
+        Raises
+        ------
+        ValueError
+            For rows that can't be among those learned.
+        """
+        engine = self._fitted.copy()
+        for rows, added in self._make_rows(self._design, engine, frame, y, sample_weight):
+            engine._unlearn_rows(rows, added)
+        self._engine = engine
+        return self
+
+    @hold_model_lock
+    def merge(self, other: Self) -> Self:
+        """Learn all that ``other`` has learned; the prior counts once.
+
+        Raises
+        ------
+        ValueError
+            If formula, likelihood or what the first rows fixed (the levels that others are compared
+            with, centres, polynomials) differ.
+        """
+        engine, theirs = self._fitted, other._fitted
+        if self.get_params() != other.get_params():
+            raise ValueError("the models differ in formula, likelihood or forgetting")
+        if not self._design.is_same(other._design):
+            raise ValueError(
+                "the first rows of the models fixed different levels to compare with, or different "
+                "centres: begin both with the same rows, and unlearn these from one of them"
+            )
+        engine.merge(theirs)
+        return self
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict(self, frame: Any) -> Array:
+        """(n,) expected targets: numbers, counts, or probabilities of the second label.
+
+        Examples
+        --------
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
+        >>> model = Model("y ~ 1 + (1 | shop)").fit(frame)
+        >>> model.predict({"shop": ["a", "never seen"]}).round()
+        array([1., 2.])
+        """
+        return self._fitted.expect(self._read(frame))
+
+    def predict_distribution(self, frame: Any) -> Any:
+        """Distribution of new observations, one a row."""
+        return self._fitted.predict_distribution(self._read(frame))
+
+    def predict_interval(
+        self,
+        frame: Any,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] | None = None,
+    ) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target; labels have this one alone.
+        """
+        asked = {} if of is None else {"of": of}
+        return self._fitted.predict_interval(self._read(frame), level, **asked)
+
+    # ---- reading ---------------------------------------------------------------------------------
+
+    def summary(self, level: float = 0.95) -> Any:
+        """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""
+        return summarize(self._fitted, self._design, level)
+
+    def variance_components(self, level: float = 0.95) -> Any:
+        """Table of standard deviations, correlations and the noise (pandas).
+
+        The columns are name, mean, sd, low, high and ``reml``, the value of the largest evidence:
+        for numbers, the estimate of restricted maximum likelihood.
+        """
+        return list_variances(self._fitted, level)
+
+    def group_effects(self, group: str, level: float = 0.95) -> Any:
+        """Table of the effects of a group's levels (pandas): level, effect, mean, sd, low, high.
+
+        ``group`` as the formula writes it; of nested groups ``"a:b"``.
+
+        Examples
+        --------
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
+        >>> effects = Model("y ~ 1 + (1 | shop)").fit(frame).group_effects("shop")
+        >>> effects["level"].tolist(), effects["mean"].round().tolist()
+        (['a', 'b'], [-1.0, 1.0])
+        """
+        engine, names = self._fitted, [one.name for one in self._design.formula.groups]
+        if group not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            raise ValueError(
+                f"the formula has no group {group!r}{did_you_mean(group, names)}: it has {known}"
+            )
+        return list_group_effects(engine, group, level)
+
+    def curve(self, name: str, level: float = 0.95) -> Any:
+        """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
+
+        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+        counts on the scale of log odds and log rates.
+
+        Examples
+        --------
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> curve = model.curve("x")
+        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
+        True
+        """
+        engine, curves = self._fitted, self._design.formula.curves
+        known = {str(curve.parts[0]): str(curve) for curve in curves}
+        asked = known.get(name, name)
+        if asked not in known.values():
+            has = ", ".join(map(repr, known.values())) or "none"
+            raise ValueError(f"the formula has no curve {name!r}: it has {has}")
+        return list_curve(engine, self._design, asked, level)
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self._fitted.n_observations_
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    @property
+    def _fitted(self) -> TermRows:
+        engine: TermRows | None = self.__dict__.get("_engine")
+        if engine is None:
+            raise NotFittedError(
+                "This Model has learned nothing yet: call fit or partial_fit first"
+            )
+        return engine
+
+    def _read(self, frame: Any) -> DesignRows:
+        self._fitted  # noqa: B018
+        return self._design.read(frame)
+
+    def _begin(self, frame: Any) -> tuple[Design, TermRows]:
+        """The design of these first rows, and a model that knows nothing."""
+        if self.likelihood not in ENGINES:
+            raise ValueError(
+                f"likelihood is {self.likelihood!r}: it must be one of "
+                f"{', '.join(map(repr, ENGINES))}"
+            )
+        if (read_formula(self.formula).trials is not None) != (self.likelihood == "binomial"):
+            raise ValueError(
+                "successes of trials are written 'successes / trials ~ ...', with "
+                "likelihood='binomial', and nothing else is"
+            )
+        design = Design(self.formula).begin(frame)
+        every = [name for names in design.terms for name in names]
+        if twice := sorted({name for name in every if every.count(name) > 1}):
+            raise ValueError(
+                f"the effects ({twice[0]}) stand twice in the formula, and can't be told apart: "
+                "leave one of them out"
+            )
+        count = sum(len(names) * (len(names) + 1) // 2 for names in design.terms)
+        if count > MOST_COORDINATES:
+            raise ValueError(
+                f"the formula has {count} variances and correlations of groups, and at most "
+                f"{MOST_COORDINATES} are integrated over: write (1 + x || g), which has no "
+                "correlations, or fewer effects"
+            )
+        kind, constant = ENGINES[self.likelihood], design.formula.has_intercept
+        engine = kind(terms=design.terms, fit_intercept=constant, forgetting=self.forgetting)
+        return design, engine
+
+    def _learn(
+        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+    ) -> TermRows:
+        """Have the engine learn rows; where they are learned in turns, a copy of it."""
+        turns = self._make_rows(design, engine, frame, y, weights)
+        if len(turns) > 1 and engine.has_learned:
+            engine = engine.copy()
+        for rows, added in turns:
+            engine._learn_rows("append", rows, None, added)
+        return engine
+
+    def _make_rows(
+        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+    ) -> list[tuple[Any, RateOffsets]]:
+        """Rows with targets and weights, and offsets; of trials successes, and then failures."""
+        rows = design.read(frame)
+        targets, trials = design.read_targets(frame, y)
+        added = RateOffsets(rows.offset, None)
+        if trials is None:
+            return [((rows, targets, weights), added)]
+        own = np.ones(rows.n) if weights is None else np.asarray(weights, dtype=np.float64)
+        return [
+            ((rows, engine.name_classes(np.full(rows.n, label)), own * count), added)
+            for label, count in enumerate(split_trials(targets, trials))
+        ]
+
+
+def take(rows: Any, some: slice) -> Any:
+    """Some rows of a frame, of a mapping of columns or of a column."""
+    if isinstance(rows, Mapping):
+        return {name: column[some] for name, column in rows.items()}
+    return rows[some] if isinstance(rows, list) else take_rows(rows, some)
+
+
+def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:
+    """Failures and successes (n,); raises ``ValueError`` naming the row of what can't be."""
+    y = np.asarray(successes, dtype=np.float64)
+    bad = np.flatnonzero(~((y >= 0.0) & (y <= trials)))
+    if len(bad):
+        row = bad[0]
+        raise ValueError(
+            f"there are {y[row]:g} successes of {trials[row]:g} trials in row {row}: give numbers "
+            "from 0 to the number of trials"
+        )
+    return trials - y, y
+
+
+__all__ = ["Model"]

@@ -1,0 +1,126 @@
+"""Tables of a fitted model: fixed effects, variances, and effects of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from posterity.distributions import Mixture, StudentT
+from posterity.distributions._limits import check_level
+from posterity.distributions.joint_distribution import require_pandas
+from posterity.linear.keys import list_labels
+from posterity.linear.ratios import add_ratios
+from posterity.model.components import find_points, list_components
+from posterity.model.curves import POINTS, make_curve_parts
+from posterity.model.design import Design
+from posterity.model.engines import TermRows
+from posterity.posteriors._sparse_data import to_matrix
+from posterity.posteriors._sparse_fit import Fit
+
+Array = NDArray[np.float64]
+
+
+def summarize(engine: TermRows, design: Design, level: float) -> Any:
+    """Fixed effects, in the order of the formula; levels are named ``column[level]``."""
+    index = engine._index
+    tied = {name for names in engine.terms for name in names}
+    found = [("intercept", 0)] if engine.fit_intercept else []
+    for column in range(2, index.n_columns):
+        name = index.column_name(column)
+        if name not in tied:
+            found += [(name + label, feature) for label, feature in _list_features(engine, column)]
+    names = [name for name, _ in found]
+    table = _describe_weights(engine, [feature for _, feature in found], level)
+    frame = require_pandas().DataFrame({"name": names, **table}, index=names)
+    return add_ratios(frame, engine._likelihood().ratio)
+
+
+def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
+    """Effects of a group's levels, one effect after another."""
+    index, rows = engine._index, []
+    for name in (name for names in engine.terms for name in names):
+        effect, _, own = name.partition(" | ")
+        if own == group:
+            column = index.column(name, new=False)
+            known = index.levels[column]
+            labels = list_labels(known.index.list_keys())
+            rows += [(*one, effect) for one in zip(labels, known.features, strict=True)]
+    levels, features, effects = zip(*rows, strict=True)
+    table = _describe_weights(engine, features, level)
+    return require_pandas().DataFrame({"level": list(levels), "effect": list(effects), **table})
+
+
+def list_variances(engine: TermRows, level: float) -> Any:
+    """Standard deviations and correlations of groups, and of the noise."""
+    posterior = engine._posterior
+    check_level(level)
+    reading, (terms, found) = posterior.reading(), Fit(posterior).find_likeliest()
+    points = find_points(reading)
+    shape, rate = found.noise
+    at, noise = found.at[None], np.array([rate / shape if shape > 0.0 else 1.0])
+    rows = list_components(terms, engine.terms, points.at, points.noise)
+    likeliest = list_components(terms, engine.terms, at, noise)
+    if posterior.noise is not None:
+        rows.append(("sd(residual)", np.sqrt(points.noise)))
+        likeliest.append(("sd(residual)", np.sqrt(noise)))
+    table = [
+        {"name": name, **points.summarize(values, level), "reml": float(one[0])}
+        for (name, values), (_, one) in zip(rows, likeliest, strict=True)
+    ]
+    columns = ["name", "mean", "sd", "low", "high", "reml"]
+    return require_pandas().DataFrame(table, index=[name for name, _ in rows], columns=columns)
+
+
+def list_curve(engine: TermRows, design: Design, name: str, level: float) -> Any:
+    """A curve less its mean over evenly spaced places: x, mean, sd, low, high."""
+    curve = {str(one): one for one in design.formula.curves}[name]
+    low, high, _ = design.numbers[name]
+    x = np.linspace(low, high, POINTS)
+    rows = engine._number(POINTS, make_curve_parts(curve, x, design.numbers[name]), new=False)
+    X = to_matrix(rows, len(engine._posterior.owners)).toarray()
+    centred = csr_array(X - X.mean(axis=0))
+    found = [one.predict(centred) for one in engine._posterior.reading().solutions]
+    mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return require_pandas().DataFrame({"x": x, **_describe(engine, mean, variance, level)})
+
+
+# ---- inner ---------------------------------------------------------------------------------------
+
+
+def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
+    """The features of a column, each with what its name says beside the column's."""
+    index = engine._index
+    if column in index.numbers:
+        yield "", index.numbers[column]
+    elif column in index.levels:
+        known = index.levels[column]
+        labels = list_labels(known.index.list_keys())
+        for label, feature in zip(labels, known.features, strict=True):
+            parts = label if isinstance(label, tuple) else (label,)
+            yield f"[{', '.join(map(str, parts))}]", int(feature)
+
+
+def _describe_weights(engine: TermRows, features: Sequence[int], level: float) -> dict[str, Any]:
+    """Mean, standard deviation and interval of some weights, mixed over nodes."""
+    mean, variance = engine._posterior.member_marginals(np.array(features, dtype=np.intp))
+    return _describe(engine, mean, variance, level)
+
+
+def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> dict[str, Any]:
+    """The same of sums of weights, from moments (n, members)."""
+    posterior = engine._posterior
+    mean, shape = engine.sign * mean, posterior.shape
+    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
+    degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
+    sd = np.sqrt(variance * noise)
+    parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
+    each = parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
+    low, high = each.interval(check_level(level))
+    return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
+
+
+__all__ = ["list_curve", "list_group_effects", "list_variances", "summarize"]

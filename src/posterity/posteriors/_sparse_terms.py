@@ -1,0 +1,206 @@
+"""Weights whose columns vary together by level: each term has one covariance matrix for all levels.
+
+Of a term the coordinates are the logs of standard deviations, in units of the noise and of columns
+of mean square 1, and then canonical partial correlations, by their inverse hyperbolic tangents
+(Lewandowski, Kurowicka & Joe 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from posterity.posteriors._sparse_search import LONGEST_STEP, Step
+from posterity.posteriors._sparse_sites import PriorPrecision, Sweep
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+# The prior of a standard deviation is a half Student-t: its degrees of freedom, and its scale in
+# standard deviations of the targets, or of labels and counts in units of eta.
+DEGREES, SCALE = 3.0, 2.5
+# Limits of coordinates, and the step of differences.
+LEAST_LOG, LARGEST_LOG, LARGEST_TANGENT, DIFFERENCE = -8.0, 6.0, 4.0, 1e-4
+
+
+class Term(NamedTuple):
+    """Columns (k,) that vary together; the k features of each of its levels."""
+
+    columns: tuple[int, ...]
+    features: Places  # (levels, k) among those met
+    entries: Places  # (levels, k, k) of the pattern
+    scale: Array  # (k,) root mean squares of the columns' values
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        k = len(self.columns)
+        return k * (k + 1) // 2
+
+    def covariance(self, at: Array) -> Array:
+        """(k, k) of one level's weights, in units of the noise."""
+        k = len(self.columns)
+        roots = np.exp(at[:k]) / self.scale
+        root, _ = _correlate(at[k:], k)
+        root = roots[:, None] * root
+        return root @ root.T
+
+    def precision_slopes(self, at: Array) -> Array:
+        """(size, k, k) derivatives of the precision matrix."""
+        found = []
+        for change in np.eye(self.size) * DIFFERENCE:
+            ends = [np.linalg.inv(self.covariance(at + sign * change)) for sign in (1.0, -1.0)]
+            found.append((ends[0] - ends[1]) / (2.0 * DIFFERENCE))
+        return np.array(found)
+
+    def log_prior(self, at: Array, scale: float) -> float:
+        """Log density of standard deviations (half Student-t) and correlations (uniform)."""
+        k = len(self.columns)
+        tail = np.log1p(np.exp(2.0 * at[:k]) / (DEGREES * scale * scale))
+        return float(np.sum(at[:k] - 0.5 * (DEGREES + 1.0) * tail)) + _correlate(at[k:], k)[1]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The prior of terms, and of features (p,) beside them, whose precision is ``given``.
+
+    ``trust`` 0: the evidence alone counts, as in restricted maximum likelihood; 1: the prior of
+    standard deviations and correlations, too. ``spread``: standard deviation of the targets.
+    """
+
+    terms: tuple[Term, ...]
+    given: Array
+    spread: float
+    trust: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return sum(term.size for term in self.terms)
+
+    @property
+    def uncertain(self) -> NDArray[np.bool_]:
+        """(p,) none: covariances are integrated over."""
+        return np.zeros(len(self.given), dtype=bool)
+
+    def split(self, at: Array) -> list[Array]:
+        """The coordinates of each term."""
+        ends = np.cumsum([term.size for term in self.terms], dtype=np.intp)
+        return np.split(at, ends)[:-1]
+
+    def covariances(self, at: Array) -> list[Array]:
+        """The covariance matrix of each term."""
+        each = zip(self.terms, self.split(at), strict=True)
+        return [term.covariance(own) for term, own in each]
+
+    def prior(self, at: Array) -> PriorPrecision:
+        """The prior precision of all features."""
+        diagonal = self.given.copy()
+        pairs: list[tuple[NDArray[Any], ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
+        for term, covariance in zip(self.terms, self.covariances(at), strict=True):
+            precision = np.linalg.inv(covariance)
+            diagonal[term.features] = precision.diagonal()
+            for i, j in zip(*np.tril_indices(len(precision), -1), strict=True):
+                ends = term.features[:, i], term.features[:, j]
+                values = np.full(len(term.features), precision[i, j])
+                pairs.append((*ends, values, term.entries[:, i, j]))
+        rows, columns, values, places = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        return PriorPrecision(diagonal, rows, columns, values, places)
+
+    def log_determinant(self, at: Array) -> float:
+        """Of the prior precision, but for what does not depend on the coordinates."""
+        each = zip(self.terms, self.covariances(at), strict=True)
+        return -sum(len(term.features) * np.linalg.slogdet(one)[1] for term, one in each)
+
+    def log_prior(self, at: Array, noise: float) -> float:
+        """Log density of the coordinates, where the noise has this precision."""
+        scale = SCALE * self.spread * np.sqrt(noise)
+        each = zip(self.terms, self.split(at), strict=True)
+        return self.trust * sum(term.log_prior(own, scale) for term, own in each)
+
+    def score(self, at: Array, sweep: Sweep, noise: float) -> tuple[Array, Array]:
+        """The gradient (size,) of the log posterior density, and an information (size, size).
+
+        Fisher's, or in directions in which that is larger the average of it and of the observed one
+        (Gilmour, Thompson & Cullis 1995).
+        """
+        gradient, bend = self._prior_slopes(at, noise)
+        information = np.diag(np.maximum(-bend, 0.0) + 1e-9)
+        start, pulls = 0, np.zeros((len(self.given), self.size))
+        drawn = np.zeros_like(information)
+        for term, own in zip(self.terms, self.split(at), strict=True):
+            covariance, slopes = term.covariance(own), term.precision_slopes(own)
+            mean, variances = sweep.mean[term.features], sweep.inverse[term.entries]
+            known = covariance - variances  # by data
+            left = known.sum(axis=0) - noise * mean.T @ mean
+            some = slice(start, start + term.size)
+            gradient[some] += 0.5 * np.einsum("aij,ji->a", slopes, left)
+            moved = np.einsum("aij,ljk->alik", slopes, known)
+            information[some, some] += 0.5 * np.einsum("alij,blji->ab", moved, moved)
+            pull = np.einsum("aij,lj->lia", slopes, mean)
+            drawn[some, some] = np.einsum("lia,ij,ljb->ab", pull, covariance, pull)
+            pulls[term.features, some] = pull
+            start += term.size
+        average = 0.5 * noise * (drawn - pulls.T @ sweep.factor.solve(pulls))
+        return gradient, _join_larger(information, average)
+
+    def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
+        """Fisher's scoring."""
+        gradient, information = self.score(at, sweep, noise)
+        step = np.clip(np.linalg.solve(information, gradient), -LONGEST_STEP, LONGEST_STEP)
+        step = self.limit(at + step) - at
+        return Step(step, float(np.abs(gradient @ step)), np.sqrt(information.diagonal()))
+
+    def limit(self, at: Array) -> Array:
+        """The coordinates, where they are beyond what is allowed moved to its end."""
+        parts = []
+        for term, own in zip(self.terms, self.split(at), strict=True):
+            k = len(term.columns)
+            parts.append(np.clip(own[:k], LEAST_LOG, LARGEST_LOG))
+            parts.append(np.clip(own[k:], -LARGEST_TANGENT, LARGEST_TANGENT))
+        return np.concatenate([at[:0], *parts])
+
+    def _prior_slopes(self, at: Array, noise: float) -> tuple[Array, Array]:
+        """First and second derivatives of the log prior, by differences."""
+        here, step = self.log_prior(at, noise), 10.0 * DIFFERENCE
+        ends = np.array(
+            [
+                [self.log_prior(at + sign * change, noise) for sign in (1.0, -1.0)]
+                for change in np.eye(len(at)) * step
+            ]
+        ).reshape(-1, 2)
+        bend = (ends.sum(axis=1) - 2.0 * here) / step**2
+        return (ends[:, 0] - ends[:, 1]) / (2.0 * step), bend
+
+
+def _join_larger(one: Array, other: Array) -> Array:
+    """The larger of two matrices (d, d) in each direction; the first is positive definite."""
+    values, vectors = eigh(other, one)
+    inverse = np.linalg.inv(vectors)
+    return np.asarray(inverse.T @ (np.maximum(values, 1.0)[:, None] * inverse))
+
+
+def _correlate(tangents: Array, k: int) -> tuple[Array, float]:
+    """Root (k, k) of the correlation matrix, and the log density of uniform ones.
+
+    By canonical partial correlations; the density is that of their inverse hyperbolic tangents.
+    """
+    root, partial, log_density = np.eye(k), np.tanh(tangents), 0.0
+    places = iter(range(len(partial)))
+    for i in range(1, k):
+        left = 1.0
+        for j in range(i):
+            correlation = partial[next(places)]
+            root[i, j] = correlation * np.sqrt(left)
+            log_density += 0.5 * np.log(left) + np.log1p(-correlation * correlation)
+            left -= root[i, j] ** 2
+        root[i, i] = np.sqrt(left)
+        log_density += (k - i - 1) * np.log(root[i, i])
+    return root, float(log_density)
+
+
+__all__ = ["Term", "Terms"]
