@@ -396,6 +396,11 @@ class HeavyTailedPosterior(LinearPosterior):
     def _n_start(self) -> int:
         return max(START_ROWS, ROWS_A_COEFFICIENT * self._n_told)
 
+    @property
+    def _told_by_row(self) -> float:
+        """What a row tells, of what one tells of the middle of the noise."""
+        return 1.0
+
     def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
         """Return the end of the stretch of rows that starts at ``first``."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
@@ -480,7 +485,8 @@ class HeavyTailedPosterior(LinearPosterior):
             # where they are few for each coefficient, and less where noise and line can hardly be
             # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self._n_told
-            share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
+            each = n * self._told_by_row
+            share = 2 if each >= ROWS_A_COEFFICIENT * p else 4 if each >= 2 * p else 16
             wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
             due = self.fresh.n_flat + beyond + wait
             self.state.due = due if due < NEARLY * start else start
