@@ -489,9 +489,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
-        """Give a row's eta the prior Normal(0, 10^2) in undetermined directions, a usual row's first.
+        """Give eta the prior Normal(0, 10^2) in undetermined directions, at a usual row first.
 
-        That of a row far from the others would hold back slopes, too.
+        At a row far from the others it would hold back slopes, too.
         """
         vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
         off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
