@@ -44,6 +44,8 @@ Array = NDArray[np.float64]
 
 # Rows that are kept for the start: at least so many, and until they are not few.
 START_ROWS = 64
+# While rows tell less than so many of the middle do, all are fitted again after a sixteenth more.
+FEW_TOLD = 8
 # A fit of so large a share of them waits for all.
 NEARLY = 0.9
 LONGEST_STRETCH = 1024
@@ -485,8 +487,8 @@ class HeavyTailedPosterior(LinearPosterior):
             # where they are few for each coefficient, and less where noise and line can hardly be
             # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self._n_told
-            each = n * self._told_by_row
-            share = 2 if each >= ROWS_A_COEFFICIENT * p else 4 if each >= 2 * p else 16
+            share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
+            share = share if n * self._told_by_row >= FEW_TOLD else 16
             wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
             due = self.fresh.n_flat + beyond + wait
             self.state.due = due if due < NEARLY * start else start
