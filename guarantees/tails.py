@@ -38,11 +38,15 @@ def quantile(rng: np.random.Generator, *, q: float, n: int, rows: bool) -> tuple
     return int(low <= 1.5 - sign * np.log(min(q, 1.0 - q)) <= high), 1
 
 
-def loud_column(rng: np.random.Generator, *, p: int, n: int, loud: bool) -> tuple[int, int]:
+def loud_column(
+    rng: np.random.Generator, *, p: int, n: int, loud: bool, rows: bool
+) -> tuple[int, int]:
     """New rows in the loudest or the quietest tenth, by one column of many."""
     X = rng.normal(size=(n + NEW, p))
     y = X @ np.linspace(1.0, -1.0, p) + np.exp(X[:, 0]) * rng.normal(size=len(X))
-    model = BayesianLinearRegression(noise="linear").fit(X[:n], y[:n])
+    model = BayesianLinearRegression(noise="linear")
+    for part in np.array_split(np.arange(n), 10 if rows else 1):
+        model.partial_fit(X[part], y[part])
     low, high = model.predict_interval(X[n:]).T
     order = np.argsort(X[n:, 0])
     tenth = order[-NEW // 10 :] if loud else order[: NEW // 10]
@@ -82,12 +86,13 @@ def checks() -> list[Check]:
     ]
     found += [
         check(
-            f"noise='linear', {p} columns, n = {n}: {'loudest' if loud else 'quietest'} tenth",
-            partial(loud_column, p=p, n=n, loud=loud),
+            f"noise='linear', {p} columns, n = {n}: {'loudest' if loud else 'quietest'} tenth"
+            + (", ten batches" if rows else ""),
+            partial(loud_column, p=p, n=n, loud=loud, rows=rows),
             20,
             *((0.91, 0.97) if loud else (0.94, 0.99)),
         )
-        for p, n in ((20, 200), (50, 300))
+        for p, n, rows in ((20, 200, False), (20, 200, True), (50, 300, False))
         for loud in (True, False)
     ]
     return found

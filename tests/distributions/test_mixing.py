@@ -16,10 +16,10 @@ from posterity.distributions import (
     PoissonLogNormal,
     StudentT,
 )
-from posterity.distributions.any_mixture import AnyCounts, AnyMixture
+from posterity.distributions.any_mixture import AnyCounts, AnyMixture, AskedTogether
 from posterity.distributions.in_sequence import InSequence, in_sequence
 from posterity.distributions.mixing import mix_exactly, mix_predictions
-from posterity.likelihoods import Bernoulli
+from posterity.likelihoods import Bernoulli, Gamma, Predictive
 from posterity.likelihoods.labels import Labels
 
 WEIGHTS = np.array([[0.5, 0.2, 0.3], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]])
@@ -74,18 +74,29 @@ def test_the_score_of_counts_is_their_sum() -> None:
     assert whole.crps(y)[:, 2] == pytest.approx(AnyMixture._crps(whole[2:], y[:, 2:])[:, 0])
 
 
+AMOUNTS = [
+    Predictive(Gamma(2.0), np.array([0.0, 1.0, 9.0]), np.array([0.1, 0.0, 0.1])),
+    Predictive(Gamma(2.0), np.array([2.0, 3.0, 9.5]), np.zeros(3)),
+]
+
+
 @pytest.mark.parametrize("weights", [[0.3, 0.7], [[0.3, 0.7], [0.0, 1.0], [1.0, 0.0]]])
+@pytest.mark.parametrize(
+    ("parts", "kind", "density", "last"),
+    [(COUNTS, AnyCounts, "logpmf", -3.0), (AMOUNTS, AnyMixture, "logpdf", 3.0)],
+)
 def test_components_asked_together_answer_as_one_by_one(
-    weights: Any, monkeypatch: pytest.MonkeyPatch
+    parts: Any, kind: Any, density: str, last: float, weights: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together, y = mix_exactly(COUNTS, weights), np.array([[1.0, 4.0, 9000.0], [0.0, 2.5, -3.0]])
-    apart = AnyCounts(COUNTS, weights)
+    together, y = mix_exactly(parts, weights), np.array([[1.0, 4.0, 9000.0], [0.5, 2.5, last]])
+    apart = kind(parts, weights)
+    assert isinstance(together, AskedTogether)
     for name in ("mean", "var"):
-        assert np.array_equal(getattr(together, name)(), getattr(apart, name)())
-    for name in ("logpmf", "cdf", "sf"):
+        assert np.allclose(getattr(together, name)(), getattr(apart, name)(), rtol=1e-15)
+    for name in (density, "cdf", "sf"):
         assert np.allclose(getattr(together, name)(y), getattr(apart, name)(y), rtol=1e-13)
-    assert np.array_equal(together.interval(0.9), apart.interval(0.9))
-    monkeypatch.setattr("posterity.distributions.log_normal_counts.MOST_AT_ONCE", 0)
+    assert np.allclose(together.interval(0.9), apart.interval(0.9), rtol=1e-12)
+    monkeypatch.setattr("posterity.distributions.any_mixture.MOST_AT_ONCE", 0)
     assert np.allclose(together.cdf(y), apart.cdf(y), rtol=1e-13)
 
 

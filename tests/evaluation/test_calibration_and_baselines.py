@@ -38,6 +38,27 @@ def said(y: np.ndarray, scale: float = 1.0, **options: Any) -> ValidationResult:
     return progressive_validation(Says(scale), np.zeros((len(y), 1)), y, **options)
 
 
+@pytest.mark.parametrize(
+    ("noise", "side"),
+    [
+        (stats.norm(), 0),
+        (stats.t(3), 0),
+        (stats.norm(0.7, 1.3), 0),  # predictions too low, intervals too narrow
+        (stats.expon(-1.0), 1),
+        (stats.lognorm(1.0, -1.6, 0.7), 1),
+        (stats.gumbel_l(0.5, 0.8), -1),
+    ],
+)
+def test_skewed_noise_is_said(noise: Any, side: int) -> None:
+    y = noise.rvs(2000, random_state=np.random.default_rng(0))
+    result = said(y, 1.0, batch_rows=500)
+    assert result.pit is not None
+    assert result.pit.longer_tail == side
+    assert ("The noise is skewed" in repr(result)) == (side != 0)
+    if side:
+        assert f"lie {'above' if side > 0 else 'below'} their intervals" in repr(result)
+
+
 def test_pit_counts_are_those_of_scipy() -> None:
     y = np.random.default_rng(1).normal(size=5000)
     pit = said(y, 1.5, batch_rows=700).pit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,8 @@ TOLERANCE = 1e-13
 MOST_HALVINGS = 200
 # Scores of counts are sums over so many at most, between these probabilities of the tails.
 MOST_COUNTS, LEAST_TAIL = 10_000, 1e-13
+# Numbers of components that are asked for in one call: they fit into memory.
+MOST_AT_ONCE = 1_000_000
 
 
 class AnyMixture(RowDistribution):
@@ -125,6 +128,23 @@ class AnyMixture(RowDistribution):
         with np.errstate(invalid="ignore"):
             parts = np.where(self.weights > 0.0, self.weights * answers, 0.0)
         return np.asarray(parts.sum(axis=-1))
+
+
+class AskedTogether(AnyMixture):
+    """Mixtures of one family, whose ``stack`` is all components, (n, K): few are asked at once."""
+
+    __slots__ = ("together",)
+
+    def __init__(self, components: Sequence[Any], weights: ArrayLike) -> None:
+        super().__init__(components, weights)
+        self.together = components[0].stack(components)
+
+    def _ask(self, name: str, *values: FloatArray) -> FloatArray:
+        columns = [np.asarray(value)[..., None] for value in values]
+        shape = np.broadcast_shapes(self.together.shape, *(column.shape for column in columns))
+        if math.prod(shape) > MOST_AT_ONCE:
+            return super()._ask(name, *values)
+        return np.asarray(np.broadcast_to(getattr(self.together, name)(*columns), shape))
 
 
 class AnyCounts(CountDistribution, AnyMixture):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions import _count_integrals as integrals
 from posterity.distributions import _count_table as table
 from posterity.distributions._rows import FloatArray, as_floats
-from posterity.distributions.any_mixture import AnyCounts
+from posterity.distributions.any_mixture import AnyCounts, AskedTogether
 from posterity.distributions.normal import Normal
 from posterity.distributions.row_distribution import CountDistribution
 
@@ -20,8 +19,6 @@ LARGEST_RATE = 1e15
 # Half of it is the log of mean / median: a mean of 150 medians is made of counts in tails far
 # beyond any that were ever observed, and is not a useful number, unless it is less than a count.
 LARGEST_LOG_SD = 10.0
-# Numbers of a mixture's components that are asked for in one call: they fit into memory.
-MOST_AT_ONCE = 1_000_000
 
 
 def is_vague(log_mean: Any, log_variance: Any) -> Any:
@@ -69,6 +66,14 @@ class LogNormalCounts(CountDistribution):
     def shape(self) -> tuple[int, ...]:
         """Shape of the rows."""
         return self.log_mean.shape
+
+    @staticmethod
+    def stack(components: Sequence[LogNormalCounts]) -> LogNormalCounts:
+        """Components (K) of the same n rows as one of (n, K)."""
+        rates = [[one.log_mean, one.log_variance, one.dispersion] for one in components]
+        # Counts without dispersion are like those with one of 0.
+        most_general = max(components, key=lambda one: bool(one.dispersion.any()))
+        return most_general.like(*np.stack(rates, axis=-1))
 
     def rate(self) -> Normal:
         """Distribution of the log rate, without the counts' own spread."""
@@ -162,8 +167,8 @@ class LogNormalCounts(CountDistribution):
         return together[0].shape, [operand.reshape(-1) for operand in together]
 
 
-class MixedLogNormalCounts(AnyCounts):
-    """Mixtures of these, one per row: all components of a few rows are asked together.
+class MixedLogNormalCounts(AskedTogether, AnyCounts):
+    """Mixtures of these, one per row.
 
     Examples
     --------
@@ -173,18 +178,4 @@ class MixedLogNormalCounts(AnyCounts):
     (array([0.]), array([32.]))
     """
 
-    __slots__ = ("together",)
-
-    def __init__(self, components: Sequence[LogNormalCounts], weights: ArrayLike) -> None:
-        super().__init__(components, weights)
-        rates = [[one.log_mean, one.log_variance, one.dispersion] for one in components]
-        # Counts without dispersion are like those with one of 0.
-        most_general = max(components, key=lambda one: bool(one.dispersion.any()))
-        self.together = most_general.like(*np.stack(rates, axis=-1))
-
-    def _ask(self, name: str, *values: FloatArray) -> FloatArray:
-        columns = [np.asarray(value)[..., None] for value in values]
-        shape = np.broadcast_shapes(self.together.shape, *(column.shape for column in columns))
-        if math.prod(shape) > MOST_AT_ONCE:
-            return super()._ask(name, *values)
-        return np.asarray(np.broadcast_to(getattr(self.together, name)(*columns), shape))
+    __slots__ = ()

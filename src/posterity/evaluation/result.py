@@ -17,7 +17,7 @@ from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.coefficient_path import CoefficientPath
 from posterity.evaluation.drift import DriftPeriod, drift_periods
-from posterity.evaluation.pit import PIT
+from posterity.evaluation.pit import PIT, skewness_in_words
 from posterity.evaluation.residuals import Residuals
 from posterity.evaluation.slices import Slices
 from posterity.evaluation.stretches import Stretches
@@ -235,7 +235,7 @@ class ValidationResult:
             notes.append(
                 f"{count_rows(self.n_certain)} without log score: predicted with certainty"
             )
-        return notes
+        return notes + skewness_in_words(self.pit)
 
     def _tabulate_levels(self) -> list[dict[str, float]]:
         asked = [

@@ -11,9 +11,11 @@ from posterity.factorization.posterior import FactorizationPosterior
 
 Array = NDArray[np.float64]
 
-# Weak prior of the precisions of weights, in units of the target's spread: Gamma(1, RATE). Weights
-# of log odds are as a level more of variance 1 has them: few rows of a label tell little of these.
-RATE, RATE_OF_LOG_ODDS = 1e-3, 0.5
+# Weak prior of the precisions: Gamma(1, rate), which counts as a level more of variance 2 rate. Of
+# weights, and of all factors together, for numbers, in units of their spread, and for log odds, of
+# which few rows tell little. Without it sweeps drop factors that rows tell little of, as if their
+# products were known to be 0.
+RATES, RATES_OF_LOG_ODDS = (1e-3, 0.2), (0.5, 2.0)
 # Of Gauss and Hermite, for normal log odds; and what a row's slope is at least.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
@@ -29,9 +31,8 @@ def compute_bound(of: FactorizationPosterior) -> float:
 
 def _make_rates(p: int, labels: bool) -> Array:
     """(p,) rates of the prior of the precisions of a side's weight and factors."""
-    rates = np.full(p, RATE)
-    rates[0] = RATE_OF_LOG_ODDS if labels else RATE
-    return rates
+    weight, factors = RATES_OF_LOG_ODDS if labels else RATES
+    return np.append(weight, np.full(p - 1, factors / np.sqrt(max(p - 1, 1))))
 
 
 def compute_logistic_curvature(size: Array) -> Array:

@@ -26,7 +26,8 @@ from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
 
-RANKS = (0, 2, 4, 8, 16, 32)
+# More factors must raise the log score of a row by this much.
+RANKS, LEAST_GAIN = (0, 2, 4, 8, 16, 32), 0.002
 # Sweeps over all rows once a stream has grown by GROWTH since the last, and those from a fresh
 # start once it is RESTART times as long as at the last.
 STREAM_SWEEPS, GROWTH = 1, 0.5
@@ -253,7 +254,7 @@ class FactorizationLearner(FactorizationReader):
         )
 
     def _choose_rank(self, fresh: Self, rows: Rows) -> int:
-        """The first rank whose log score of a tenth of the rows the next does not pass."""
+        """The first rank that the next hardly passes in the log score of a tenth of the rows."""
         n = len(rows.y)
         order = np.random.default_rng(self.random_state).permutation(n)
         held, rest = order[: n // 10], order[n // 10 :]
@@ -261,7 +262,7 @@ class FactorizationLearner(FactorizationReader):
         for rank in RANKS if len(held) else ():
             posterior = fresh._fit(rows.select(rest), _sizes(fresh._indexes), rank)
             score = self._score(rows.select(held), posterior)
-            if score <= best_score:
+            if score < best_score + LEAST_GAIN:
                 break
             best, best_score = rank, score
         return best

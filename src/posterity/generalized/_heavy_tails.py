@@ -44,6 +44,8 @@ Array = NDArray[np.float64]
 
 # Rows that are kept for the start: at least so many, and until they are not few.
 START_ROWS = 64
+# While rows tell less than so many of the middle do, all are fitted again after a sixteenth more.
+FEW_TOLD = 8
 # A fit of so large a share of them waits for all.
 NEARLY = 0.9
 LONGEST_STRETCH = 1024
@@ -396,6 +398,11 @@ class HeavyTailedPosterior(LinearPosterior):
     def _n_start(self) -> int:
         return max(START_ROWS, ROWS_A_COEFFICIENT * self._n_told)
 
+    @property
+    def _told_by_row(self) -> float:
+        """What a row tells, of what one tells of the middle of the noise."""
+        return 1.0
+
     def _find_stretch_end(self, g: Array, elapsed: Array, first: int) -> int:
         """Return the end of the stretch of rows that starts at ``first``."""
         last = min(first + 2 * LONGEST_STRETCH, len(g))
@@ -481,6 +488,7 @@ class HeavyTailedPosterior(LinearPosterior):
             # distinguished: there rows that are learned in order are believed too much.
             beyond, p = max(n - self.fresh.n_flat, 0), self._n_told
             share = 2 if n >= ROWS_A_COEFFICIENT * p else 4 if n >= 2 * p else 16
+            share = share if n * self._told_by_row >= FEW_TOLD else 16
             wait = max(1, beyond // share) if math.isfinite(self.scale) else 1
             due = self.fresh.n_flat + beyond + wait
             self.state.due = due if due < NEARLY * start else start

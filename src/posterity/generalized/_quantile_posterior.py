@@ -64,9 +64,12 @@ class QuantilePosterior(HeavyTailedPosterior):
 
     @property
     def _n_start(self) -> int:
+        return min(math.ceil(super()._n_start / self._told_by_row), MOST_START_ROWS)
+
+    @property
+    def _told_by_row(self) -> float:
         # As many rows on the rarer side of the quantile as the median has.
-        q = self.likelihood.quantile
-        return min(math.ceil(super()._n_start / (4.0 * q * (1.0 - q))), MOST_START_ROWS)
+        return 4.0 * self.likelihood.quantile * (1.0 - self.likelihood.quantile)
 
     @property
     def companions(self) -> Sequence[LinearPosterior]:

@@ -8,8 +8,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.any_mixture import solved_quantile
-from posterity.distributions.mixing import get_matcher, match_column_moments
+from posterity.distributions.any_mixture import (
+    AnyCounts,
+    AnyMixture,
+    AskedTogether,
+    any_mixture,
+    solved_quantile,
+)
+from posterity.distributions.mixing import get_matcher, get_mixer, match_column_moments
 from posterity.distributions.row_distribution import CountDistribution, RowDistribution
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.sites import moment_sites
@@ -19,6 +25,8 @@ Array = NDArray[np.float64]
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 113)[:, None]
 SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
+# Where eta is known.
+ONE_NODE, ONE_SHARE = np.zeros((1, 1)), np.ones((1, 1))
 # The ensemble of the score: fewer nodes, and quantiles at each.
 SCORE_NODES, SCORE_SHARES = NODES[8:-8:4], SHARES[8:-8:4] / SHARES[8:-8:4].sum()
 LEVELS, LEVEL_SHARES = (
@@ -76,6 +84,17 @@ class Predictive(RowDistribution):
     def shape(self) -> tuple[int, ...]:
         """Shape of the rows."""
         return self.eta_mean.shape
+
+    @classmethod
+    def stack(cls, components: Sequence[Self]) -> Self:
+        """Components (K) of the same n rows, under one likelihood, as one of (n, K)."""
+        moments = [[one.eta_mean, one.eta_variance] for one in components]
+        return cls(components[0].likelihood, *np.stack(moments, axis=-1))
+
+    @staticmethod
+    def mix(components: Sequence[Any], weights: Array) -> AnyMixture:
+        """The mixture of these under one likelihood."""
+        return MixedPredictive(components, weights)
 
     # ---- what families say of themselves ----
 
@@ -139,17 +158,19 @@ class Predictive(RowDistribution):
         asked = np.flatnonzero(np.isfinite(variance) & ~np.isnan(value))
         result[np.isnan(value)] = np.nan
         with np.errstate(all="ignore"):
-            for start in range(0, len(asked), BLOCK_ROWS):
-                some = asked[start : start + BLOCK_ROWS]
-                result[some] = formula(value[some], mean[some], np.sqrt(variance[some]))
+            for part in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
+                for start in range(0, len(part), BLOCK_ROWS):
+                    some = part[start : start + BLOCK_ROWS]
+                    result[some] = formula(value[some], mean[some], np.sqrt(variance[some]))
         return np.asarray(result.reshape(shape)[()])
 
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
         """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
+        nodes, shares = (NODES, SHARES) if std.any() else (ONE_NODE, ONE_SHARE)
         values = np.broadcast_to(
-            of(self.likelihood.distribution(mean + std * NODES)), (len(NODES), len(mean))
+            of(self.likelihood.distribution(mean + std * nodes)), (len(nodes), len(mean))
         )
-        return np.asarray(np.sum(SHARES * values, axis=0))
+        return np.asarray(np.sum(shares * values, axis=0))
 
     def _probability(self, y: Array, mean: Array, std: Array) -> Array:
         return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
@@ -200,6 +221,23 @@ class PredictiveCounts(CountDistribution, Predictive):
     __slots__ = ()
     _unit = 1.0
 
+    @staticmethod
+    def mix(components: Sequence[Any], weights: Array) -> AnyMixture:
+        """The mixture of these under one likelihood."""
+        return MixedPredictiveCounts(components, weights)
+
+
+class MixedPredictive(AskedTogether):
+    """Mixtures of predictive distributions under one likelihood, one per row."""
+
+    __slots__ = ()
+
+
+class MixedPredictiveCounts(AskedTogether, AnyCounts):
+    """The same of whole numbers."""
+
+    __slots__ = ()
+
 
 def predictive(likelihood: Observation, eta_mean: Array, eta_variance: Array) -> Predictive:
     """Predictions under a likelihood that defines ``distribution``."""
@@ -213,3 +251,9 @@ def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) ->
     """Mix predictions under one likelihood: eta has the mixture's mean and variance."""
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
     return type(first)(first.likelihood, *match_column_moments(means, variances, weights))
+
+
+@get_mixer.register
+def _mix_exactly(first: Predictive, parts: Sequence[Any], weights: Array) -> AnyMixture:
+    together = all(one.likelihood == first.likelihood for one in parts)
+    return (first.mix if together else any_mixture)(parts, weights)

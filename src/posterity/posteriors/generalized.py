@@ -489,9 +489,15 @@ class GeneralizedPosterior(CorrectsSkewness):
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
     def _close(self, rows: SiteRows) -> None:
-        """Give the first row's eta the prior Normal(0, 10^2) in undetermined directions."""
-        vague = np.full(1, 0.01)
-        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)) & (rows.weights > 0.0))
+        """Give eta the prior Normal(0, 10^2) in undetermined directions, at a usual row first.
+
+        At a row far from the others it would hold back slopes, too.
+        """
+        vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
+        off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
+        rows = rows[order[rows.weights[order] > 0.0]]
+        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))

@@ -8,6 +8,7 @@ import numpy as np
 
 from posterity.evaluation import Slices, ValidationResult
 from posterity.evaluation._tables import count_rows
+from posterity.evaluation.pit import skewness_in_words
 
 # A row leads the squared error of so many rows when it has such a share of it.
 FEWEST_ROWS, DOMINANT_SHARE = 50, 0.2
@@ -118,7 +119,7 @@ def _number(value: float) -> str:
 
 
 def caveats(result: ValidationResult) -> Iterator[str]:
-    """Name the rows that some scores leave out, and one that leads them."""
+    """Name the rows that some scores leave out, one that leads them, and noise that is skewed."""
     total = result.rmse**2 * result.n_rows
     if result.worst and result.n_rows >= FEWEST_ROWS and total > 0.0:
         worst = result.worst[0]
@@ -134,6 +135,7 @@ def caveats(result: ValidationResult) -> Iterator[str]:
             "Predictions are almost exact: does a feature hold the target, or do several add up to "
             "it? If so, leave them out."
         )
+    yield from skewness_in_words(result.pit)
     if result.n_unscored:
         yield (
             "The first predictions know too little to have a width: "
