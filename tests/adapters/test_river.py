@@ -134,7 +134,7 @@ sparse_rows = st.lists(
         {"noise_precision": 2.0, "prior_mean": 0.5},
         {"prior_precision": 0.0, "noise_precision": 1.0},
         {"forgetting": forgetting.Stabilized(discount=0.9)},
-        {"forgetting": forgetting.Window(5)},
+        {"forgetting": "window:5"},
         {"forgetting": forgetting.Adaptive(discounts=(1.0, 0.99, 0.9))},
         {"prior_precision": "auto", "noise_precision": 1.0},
     ],

@@ -39,6 +39,7 @@ class Strategy(Memory):
 @dataclass(frozen=True)
 class _Discounted(Strategy):
     only_discounts: ClassVar[bool] = True
+    compiles_sites: ClassVar[bool] = True
 
     discount: float | None = None
     half_life: float | None = None
@@ -76,6 +77,14 @@ class _Discounted(Strategy):
         """
         left = 1.0 / (1.0 + elapsed * (1.0 / self.rate - 1.0))
         return elapsed if left == 1.0 else math.log(left) / math.log(self.rate)
+
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Array]:
+        """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
+        discounts = self.discounts(elapsed)
+        if not self.keeps_prior:
+            return {"discounts": discounts}
+        kept = {"prior": data.prior.triangle}
+        return kept | {"discounts": np.maximum(discounts, SMALLEST_DISCOUNT)}
 
     def fade(self, data: Learned, path: RowPath) -> None:
         """Let all that ``data`` know fade before each row that ``path`` learns in them."""
@@ -185,6 +194,7 @@ class Directional(_Discounted):
 
     has_evidence: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = False
+    compiles_sites: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
     has_fast_learn_one: ClassVar[bool] = True
@@ -264,6 +274,7 @@ class RandomWalk(Strategy):
 
     has_evidence: ClassVar[bool] = False
     has_fast_learn_one: ClassVar[bool] = True
+    compiles_sites: ClassVar[bool] = True
 
     variance: ArrayLike
 
@@ -303,10 +314,19 @@ class RandomWalk(Strategy):
         how = np.ascontiguousarray(rows.elapsed), self._each(data.factor)
         return learn_in_order(kernel.learn_random_walk, data.factor, rows, np.ones(len(rows)), *how)
 
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Array]:
+        """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
+        return {"variance": self._each(data.factor), "elapsed": elapsed}
+
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        steps = self._each(data.factor)
-        return data.factor.open_path(kernel.WanderingPath, data.intercept, names, steps)
+        path = data.factor.open_path(kernel.ForgettingPath, data.intercept, names)
+        self.fade(data, path)
+        return path
+
+    def fade(self, data: Learned, path: RowPath) -> None:
+        """Let coefficients move before each row that ``path`` learns."""
+        path.wander(self._each(data.factor))
 
     def _each(self, factor: Factor) -> Array:
         # With K classes there are K - 1 times the coefficients of one contrast.

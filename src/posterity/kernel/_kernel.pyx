@@ -24,7 +24,13 @@ cdef extern from "posterity_kernel.h" nogil:
     Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
     int pk_learn_stabilized(double *T, double *buffer, double *flight, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
     void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
-    void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
+    ctypedef struct pk_walk:
+        const double *variance
+        const double *elapsed
+        double *step
+        double *work
+    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
+    void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_walk *walk, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
@@ -262,16 +268,15 @@ def learn_random_walk(double[:, ::1] triangle, Py_ssize_t n_targets, const doubl
     """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i])."""
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef Py_ssize_t q = shape.q + shape.p
-    cdef double[::1] wide = _aligned(q * leading_dimension(q)), panel = _aligned(PK_PANEL * q)
-    cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1)
+    cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1), work = _aligned(PK_WALK_SIZE(shape))
     cdef _Before before = _Before(rows.n, shape.k)
+    cdef pk_walk walk
     _check_length(elapsed, rows.n, "elapsed")
     _check_length(variance, shape.p, "variance")
     if rows.n > 0 and shape.p > 0:
+        walk.variance, walk.elapsed, walk.step, walk.work = &variance[0], &elapsed[0], &step[0], &work[0]
         with nogil:
-            pk_learn_random_walk(&triangle[0, 0], &buffer[0], &wide[0], &panel[0], &rows, shape, &variance[0],
-                               &elapsed[0], &step[0], &before.pointers)
+            pk_learn_random_walk(&triangle[0, 0], &buffer[0], &rows, shape, &walk, &before.pointers)
     return before.arrays()
 
 

@@ -45,6 +45,8 @@ def learn_sites(
     offsets: Array | None = None,
     discounts: Array | None = None,
     prior: Array | None = None,
+    variance: Array | None = None,
+    elapsed: Array | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]: ...
 
 class SiteSweeps:

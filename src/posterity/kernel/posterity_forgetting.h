@@ -214,20 +214,30 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
 
 /* ---- coefficients that wander -------------------------------------------------------------------- */
 
+#define PK_WALK_SIZE(shape) (((shape).q + (shape).p) * ((shape).q + (shape).p + PK_LINE + PK_PANEL))
+
 /* Coefficients move by a step ~ Normal(0, variance) (p), in units of the noise's variance.
  *
  * Rows of the step (those with a variance) and of the coefficients after it, w = v + step:
  *     [ variance^-1/2   0   0 ]        what is known of the step
  *     [     -R          R   Z ]        what is known of v = w - step
  * The triangle of this stack, below the rows of the step, is what is known of w (Bierman 1977).
- * wide (q + p, ...) and panel (q + p, PK_PANEL) are work space. */
-PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+ * Where the first coefficient moves alone, it is its row, and no other, that knows less: 1 / R_00^2 becomes that plus
+ * the variance. work (PK_WALK_SIZE). */
+PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *work, pk_shape shape)
 {
     ptrdiff_t steps = 0;
     for (ptrdiff_t c = 0; c < shape.p; c++)
         steps += variance[c] > 0.0;
+    if (steps == 0 || (steps == 1 && variance[0] > 0.0)) {
+        double left = steps ? 1.0 / sqrt(1.0 + variance[0] * T[0] * T[0]) : 1.0;
+        for (ptrdiff_t c = 0; c < shape.q; c++)
+            T[c] *= left;
+        return;
+    }
     pk_shape both = {shape.p + steps, shape.k, shape.q + steps, 0};
     both.ld = (both.q + PK_LINE - 1) & -PK_LINE;
+    double *panel = work, *wide = work + PK_PANEL * both.q;
     memset(wide, 0, (size_t)(both.q * both.ld) * sizeof(double));
     for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
         if (variance[c] > 0.0) {
@@ -256,18 +266,27 @@ PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wi
         memcpy(T + j * shape.ld, wide + (steps + j) * both.ld + steps, (size_t)shape.q * sizeof(double));
 }
 
-/* Learn rows in order; before row i the coefficients wander for elapsed[i] >= 0 units of time.
- * buffer (ld), step (p). */
-static void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
-                               pk_shape shape, const double *variance, const double *elapsed,
-                               double *step, const pk_before *before)
+/* Coefficients that wander before row i for elapsed[i] >= 0 units of time; step (p), work (PK_WALK_SIZE). */
+typedef struct {
+    const double *variance, *elapsed;
+    double *step, *work;
+} pk_walk;
+
+PK_INLINE void pk_wander(double *T, const pk_walk *walk, ptrdiff_t i, pk_shape shape)
+{
+    if (!(walk->elapsed[i] > 0.0))
+        return;
+    for (ptrdiff_t c = 0; c < shape.p; c++)
+        walk->step[c] = walk->variance[c] * walk->elapsed[i];
+    pk_random_walk_step(T, walk->step, walk->work, shape);
+}
+
+/* Learn rows in order; before each the coefficients wander. buffer (ld). */
+static void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_walk *walk,
+                                 const pk_before *before)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
-        if (elapsed[i] > 0.0) {
-            for (ptrdiff_t c = 0; c < shape.p; c++)
-                step[c] = variance[c] * elapsed[i];
-            pk_random_walk_step(T, step, wide, panel, shape);
-        }
+        pk_wander(T, walk, i, shape);
         pk_learn_row_by_rotations(T, buffer, rows, i, shape, before);
     }
 }

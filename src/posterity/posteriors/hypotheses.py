@@ -112,6 +112,11 @@ class Hypotheses:
         """True if there is a path that learns and predicts single rows."""
         return False
 
+    @property
+    def predicts_rows(self) -> bool:
+        """True if that path predicts them as well."""
+        return self.has_row_path
+
     def add_classes(self, n_classes: int) -> None:
         """Refuse: with another class, the members' earlier predictions would differ."""
         raise ValueError(NO_NEW_CLASS)
