@@ -412,7 +412,7 @@ def learn_plainly(
             self.probability[k] = hazards[i]
             k += 1
         some = None if weights is None else weights[row]
-        before = self.bank.triangles[1:].copy()
+        before = self.bank.triangles.copy()
         error, leverage, residual = self.bank.learn(
             X[row], y[row], some, intercept=self.fresh.intercept
         )
@@ -430,7 +430,9 @@ def learn_plainly(
             _, added = update_probabilities(self.probability[:k], gain)
             gain = np.where(outlier, away, gain)
             self.probability[:k], _ = update_probabilities(self.probability[:k], gain)
-        self.bank.triangles[1:][outlier] = before[outlier]
+        outlying = float(self.probability[:k][outlier].sum()) > 0.5
+        away_from = np.concatenate([[outlying], outlier])  # not among all rows, either
+        self.bank.triangles[away_from] = before[away_from]
         self.log_evidence += added
         self.residual_df[:k] += np.where(outlier, 0.0, weight)
         self.learned[:k] += np.where(outlier, 0.0, weight)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting.fading import DiscountAndLength, RandomWalk, Stabilized
+from posterity.forgetting.fading import DiscountAndLength, RandomWalk, SlopeWalk, Stabilized
 from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior
@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # Variances of the steps of a level that moves, relative to the noise's.
 LEVEL_VARIANCES = (0.003, 0.03, 0.3)
+# Share by which the variance of a slope that moves alone grows, and most slopes that are tried.
+SLOPE_GROWTH, MOST_SLOPES = 0.15, 20
 # Shortest memory of a forecaster's form, in rows for each coefficient, and for the noise.
 SHORTEST = 3
 
@@ -137,10 +139,13 @@ class Adaptive:
         stay, unit = (0.0,) * posterior.n_features, posterior.noise.prior_unit
         variances = LEVEL_VARIANCES if posterior.intercept else ()
         walks = [RandomWalk((variance * unit, *stay)) for variance in variances]
+        places = range(int(posterior.intercept), posterior.n_coefficients)
+        slopes = [SlopeWalk.of(place, posterior.n_coefficients, SLOPE_GROWTH) for place in places]
         return [
             fading.begin(posterior.copy_for_average()),
             *(walk.begin(plain.copy()) for walk in walks),
             *([] if flat is None else [Changepoint().begin(flat)]),
+            *(walk.begin(plain.copy()) for walk in slopes if len(slopes) <= MOST_SLOPES),
         ]
 
 

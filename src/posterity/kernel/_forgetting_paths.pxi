@@ -22,7 +22,7 @@ cdef class ForgettingPath(RowPath):
         cdef double error, df, scale, log_density
         if self.tally is None:
             if weight > 0.0 and self.counts[1] > 0.0:
-                self._forget()
+                self._forget(weight)
             self._take(weight)
             return True
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
@@ -41,7 +41,7 @@ cdef class ForgettingPath(RowPath):
         memcpy(&self.saved[0], &self.triangle[0, 0], self.saved.shape[0] * sizeof(double))
         self.saved_count = self.counts[0]
         if self.counts[1] > 0.0:
-            self._forget()
+            self._forget(weight)
         memcpy(&self.row[0], &self.buffer[0], self.row.shape[0] * sizeof(double))
         spread = pk_predict_before(&self.triangle[0, 0], &self.row[0], root, self.buffer[self.shape.p] / root, self.shape, error,
                              &residual)
@@ -80,7 +80,7 @@ cdef class DirectionalPath(ForgettingPath):
         self.fade(discount, prior)
         self.work = _aligned(4 * self.shape.ld)
 
-    cdef void _forget(self) noexcept:
+    cdef void _forget(self, double weight) noexcept:
         cdef Py_ssize_t j, spent = 0
         if self.discount < 1.0:
             for j in range(self.shape.p):

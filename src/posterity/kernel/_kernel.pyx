@@ -27,6 +27,7 @@ cdef extern from "posterity_kernel.h" nogil:
     ctypedef struct pk_walk:
         const double *variance
         const double *elapsed
+        Py_ssize_t slope
         double *step
         double *work
     Py_ssize_t PK_WALK_SIZE(pk_shape shape)
@@ -262,10 +263,20 @@ def learn_directional(double[:, ::1] triangle, Py_ssize_t n_targets, const doubl
     return before.arrays()
 
 
+cdef Py_ssize_t _check_slope(Py_ssize_t slope, pk_shape shape, bint intercept) except -2:
+    if slope >= 0 and not intercept <= slope < shape.p:
+        raise ValueError(f"slope is {slope}: there is no such coefficient of a feature")
+    return slope
+
+
 def learn_random_walk(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
                     const double[::1] weights, bint intercept, const double[::1] elapsed not None,
-                    const double[::1] variance not None):
-    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i])."""
+                    const double[::1] variance not None, Py_ssize_t slope=-1):
+    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i]).
+
+    A coefficient ``slope`` of a feature moves alone, where it is given, and its variance is relative to what is known
+    of it, and to what the row tells of it: pk_slope_step.
+    """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
     cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1), work = _aligned(PK_WALK_SIZE(shape))
@@ -275,6 +286,7 @@ def learn_random_walk(double[:, ::1] triangle, Py_ssize_t n_targets, const doubl
     _check_length(variance, shape.p, "variance")
     if rows.n > 0 and shape.p > 0:
         walk.variance, walk.elapsed, walk.step, walk.work = &variance[0], &elapsed[0], &step[0], &work[0]
+        walk.slope = _check_slope(slope, shape, intercept)
         with nogil:
             pk_learn_random_walk(&triangle[0, 0], &buffer[0], &rows, shape, &walk, &before.pointers)
     return before.arrays()

@@ -93,7 +93,7 @@ cdef class SitePath(RowPath):
     cdef double *_faded(self) noexcept:
         """A copy of the triangle, as it is before the next row."""
         memcpy(&self.spare[0], &self.triangle[0, 0], self.shape.q * self.shape.ld * sizeof(double))
-        self._fade(&self.spare[0])
+        self._fade(&self.spare[0], 1.0)
         return &self.spare[0]
 
     cdef double _believe(self, double *mean) noexcept:

@@ -47,6 +47,7 @@ def learn_sites(
     prior: Array | None = None,
     variance: Array | None = None,
     elapsed: Array | None = None,
+    slope: int = -1,
 ) -> tuple[Array, Array, Array, Array, Array]: ...
 
 class SiteSweeps:

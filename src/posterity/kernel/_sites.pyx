@@ -26,6 +26,7 @@ cdef extern from "posterity_site_rows.h" nogil:
     ctypedef struct pk_walk:
         const double *variance
         const double *elapsed
+        Py_ssize_t slope
         double *step
         double *work
     Py_ssize_t PK_WALK_SIZE(pk_shape shape)
@@ -193,11 +194,11 @@ def average_softplus(const double[::1] mean, const double[::1] variance):
 def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, const double[:, :] X,
                 const double[::1] y, const double[::1] weights, bint intercept, const double[::1] offsets=None,
                 const double[::1] discounts=None, const double[:, ::1] prior=None, const double[::1] variance=None,
-                const double[::1] elapsed=None):
+                const double[::1] elapsed=None, Py_ssize_t slope=-1):
     """Learn observations one by one, in place, each through its site; the noise of the rows has precision 1.
 
     All before row i is first discounted by discounts[i]; with ``prior``, which the triangle holds, all but
-    that. Or the coefficients move by Normal(0, variance (p,) * elapsed[i]). ``offsets`` are added to eta = x.w. Returns mean and variance (n,) of eta before each row, offset
+    that. Or the coefficients move by Normal(0, variance (p,) * elapsed[i]), or one ``slope`` alone: ``learn_random_walk``. ``offsets`` are added to eta = x.w. Returns mean and variance (n,) of eta before each row, offset
     included, and the log normaliser, precision and target (n,) of its site.
     """
     cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
@@ -219,8 +220,9 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef pk_walk walk
     cdef double *work = NULL
     walk.variance, walk.elapsed = _given(variance, shape.p, "variance"), _given(elapsed, n, "elapsed")
-    if (variance is None) != (elapsed is None):
-        raise ValueError("variance and elapsed belong together: give both")
+    walk.slope = slope
+    if (variance is None) != (elapsed is None) or (slope >= 0 and not intercept <= slope < shape.p):
+        raise ValueError("variance and elapsed belong together, and a slope is the place of a feature's coefficient")
     out = np.empty((5, n))
     cdef double[:, ::1] room = out
     if n > 0:

@@ -223,8 +223,9 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
  *     [     -R          R   Z ]        what is known of v = w - step
  * The triangle of this stack, below the rows of the step, is what is known of w (Bierman 1977).
  * Where the first coefficient moves alone, it is its row, and no other, that knows less: 1 / R_00^2 becomes that plus
- * the variance. work (PK_WALK_SIZE). */
-PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *work, pk_shape shape)
+ * the variance. With still, the first row, of what is expected where all others are at their means, stays as it is.
+ * work (PK_WALK_SIZE). */
+PK_INLINE void pk_random_walk_step(double *T, const double *variance, int still, double *work, pk_shape shape)
 {
     ptrdiff_t steps = 0;
     for (ptrdiff_t c = 0; c < shape.p; c++)
@@ -255,7 +256,7 @@ PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wo
         for (ptrdiff_t i = first; i < stop; i++) {
             for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
                 if (variance[c] > 0.0)
-                    panel[s++ * PK_PANEL + i - first] = -T[i * shape.ld + c];
+                    panel[s++ * PK_PANEL + i - first] = still && i == 0 ? 0.0 : -T[i * shape.ld + c];
             for (ptrdiff_t c = 0; c < shape.q; c++)
                 panel[(steps + c) * PK_PANEL + i - first] = T[i * shape.ld + c];
         }
@@ -266,19 +267,49 @@ PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wo
         memcpy(T + j * shape.ld, wide + (steps + j) * both.ld + steps, (size_t)shape.q * sizeof(double));
 }
 
-/* Coefficients that wander before row i for elapsed[i] >= 0 units of time; step (p), work (PK_WALK_SIZE). */
+/* Of what a row tells of a slope, relative to what is known, the most that the slope may have moved before it. */
+#define PK_MOVES_A_VISIT 10.0
+
+/* Variance of the step of coefficient c alone, whose variance P grows by `growth` of it at most, and only so far as the
+ * row tells of c: with c = x is away from the mean, a square (x - mean)^2 P. What no row visits is not forgotten. */
+PK_INLINE double pk_slope_step(const double *T, ptrdiff_t c, double x, double growth, int intercept, double *work,
+                               pk_shape shape)
+{
+    double away = x - (intercept && T[0] != 0.0 ? T[c] / T[0] : 0.0), known = 0.0;
+    for (ptrdiff_t k = c; k < shape.p; k++) { /* R^-T e_c */
+        double left = k == c;
+        for (ptrdiff_t i = c; i < k; i++)
+            left -= T[i * shape.ld + k] * work[i];
+        work[k] = left / T[k * shape.ld + k];
+        known += work[k] * work[k];
+    }
+    if (!(known < 1e150)) /* nothing is known: NaN where a direction is open */
+        return 0.0;
+    double visit = PK_MOVES_A_VISIT * away * away * known;
+    return known * (visit < growth ? visit : growth);
+}
+
+/* Coefficients that wander before row i for elapsed[i] >= 0 units of time; step (p), work (PK_WALK_SIZE). A slope, where
+ * it is not negative, wanders alone, and its variance is the growth of pk_slope_step. */
 typedef struct {
     const double *variance, *elapsed;
+    ptrdiff_t slope;
     double *step, *work;
 } pk_walk;
 
-PK_INLINE void pk_wander(double *T, const pk_walk *walk, ptrdiff_t i, pk_shape shape)
+PK_INLINE void pk_wander(double *T, const pk_walk *walk, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
 {
     if (!(walk->elapsed[i] > 0.0))
         return;
     for (ptrdiff_t c = 0; c < shape.p; c++)
         walk->step[c] = walk->variance[c] * walk->elapsed[i];
-    pk_random_walk_step(T, walk->step, walk->work, shape);
+    ptrdiff_t c = walk->slope;
+    if (c >= 0) {
+        double x = rows->X[i * rows->x_stride + (c - rows->intercept) * rows->x_step];
+        int told = !rows->weights || rows->weights[i] > 0.0;
+        walk->step[c] = pk_slope_step(T, c, told ? x : INFINITY, walk->step[c], rows->intercept, walk->work, shape);
+    }
+    pk_random_walk_step(T, walk->step, c >= 0 && rows->intercept, walk->work, shape);
 }
 
 /* Learn rows in order; before each the coefficients wander. buffer (ld). */
@@ -286,7 +317,7 @@ static void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows,
                                  const pk_before *before)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
-        pk_wander(T, walk, i, shape);
+        pk_wander(T, walk, rows, i, shape);
         pk_learn_row_by_rotations(T, buffer, rows, i, shape, before);
     }
 }

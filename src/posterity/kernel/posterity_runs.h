@@ -5,7 +5,7 @@
 
 #include "posterity_members.h"
 
-/* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has the triangle of all rows first. */
+/* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has that of all rows but outliers first. */
 typedef struct {
     double *bank, *probability, *residual_df, *learned;
     long long *first, *change;
@@ -213,12 +213,13 @@ static int pk_find_outliers(const pk_runs *s, const pk_run_rules *rules, double 
 }
 
 /* Learn row i; 0, and nothing is learned, where its densities are not plain numbers. work (5, capacity) and row (ld).
- * A run of which the row is an outlier does not learn it; what was predicted of the row knows of no outliers. */
+ * A run of which the row is an outlier does not learn it, and where most are such, it is not among all rows, which tell
+ * what targets a new run expects; what was predicted of the row knows of no outliers. */
 static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const pk_run_rules *rules, pk_run_trace *trace,
                             double *work, double *row, pk_shape shape)
 {
     double *error = work, *leverage = error + s->capacity, *score = leverage + s->capacity;
-    double *likelihood = score + s->capacity, *gain = likelihood + s->capacity, best, total;
+    double *likelihood = score + s->capacity, *gain = likelihood + s->capacity, best, total, outlying = 0.0;
     double weight = rows->weights ? rows->weights[i] : 1.0, root = sqrt(weight);
     ptrdiff_t k = s->size, size = shape.q * shape.ld;
     pk_rows without_target = *rows;
@@ -254,15 +255,19 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
             trace->residual[at] = residual * residual;
         }
         s->probability[b] = likelihood[b] / total;
-        if (gain[b] > 0.0)
+        if (gain[b] > 0.0) {
+            outlying += s->probability[b];
             continue;
+        }
         s->residual_df[b] += weight;
         s->learned[b] += weight;
         pk_load_row(row, rows, i, root, shape);
         pk_append_row(T, row, shape);
     }
-    pk_load_row(row, rows, i, root, shape);
-    pk_append_row(s->bank, row, shape);
+    if (outlying <= 0.5) {
+        pk_load_row(row, rows, i, root, shape);
+        pk_append_row(s->bank, row, shape);
+    }
     s->seen += weight;
     s->row++;
     return 1;

@@ -188,7 +188,7 @@ static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_lik
             weight = rows->n > 1 ? weight * discount : 1.0;
         }
         if (walk)
-            pk_wander(T, walk, i, shape);
+            pk_wander(T, walk, rows, i, shape);
         pk_learn_site(T, &work, l, &points, rows->Y, offsets ? offsets[i] : 0.0, i, whole, shape, out);
         whole = whole || !pk_is_deficient(T, shape);
     }

@@ -61,18 +61,7 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) ->
 
 
 def _widen_mixed(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
-    if not old.hypotheses.takes_features:
-        _refuse(old.hypotheses.strategy)
-    _widen_hypotheses(new, old, places)
-
-
-def _widen_hypotheses(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
-    new.hypotheses.widen_from(old.hypotheses, places, _widen_member)
-
-
-def _widen_member(new: Any, old: Any, places: Places) -> None:
-    """What takes no features alone may have others beside it that know them."""
-    (_widen_hypotheses if type(old) is MixedPosterior else widen)(new, old, places)
+    new.hypotheses.widen_from(old.hypotheses, places, widen)
 
 
 def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:

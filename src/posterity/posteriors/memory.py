@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class Memory:
         if self.only_discounts and self.forgets:
             raise NotImplementedError(f"{type(self).__name__} only discounts: define how, in fade")
 
-    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Array]:
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Any]:
         """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
         return {}
 
@@ -129,6 +129,10 @@ class Memory:
 
     def in_units(self, unit: float) -> Memory:
         """The same for coefficients whose squares are in units of ``unit``."""
+        return self
+
+    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> Memory:
+        """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
         return self
 
     def check_removal(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,23 @@ class Strategies(Switching):
 
     def _rank_gained(self, gained: Array) -> Ranks:
         return self._rank([], gained, None)
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
+        """Know what ``other`` does, of fewer features.
+
+        A slope that is new moves alone from what is known best of those that did not move so.
+        """
+        p, standing = self.common.n_coefficients, other.scores.members
+        memories = [one.memory.widened(places, p) for one in other.members]
+        kinds = [type(one) for one in other.members]
+        for i, mine in enumerate(self.members):
+            alike = [k for k, kind in enumerate(kinds) if kind is type(mine)]
+            same = [k for k in alike if memories[k] == mine.memory]
+            k = max(same or alike, key=lambda k: standing[0, k])
+            widen(mine, other.members[k], places)
+            self.scores.members[:, i] = standing[:, k]
+        self.scores.rates[:] = other.scores.rates
+        self.scores.log_evidence = other.scores.log_evidence
 
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The members, and their weights (k,) for the next row."""
