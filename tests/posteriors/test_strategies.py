@@ -156,7 +156,7 @@ def test_labels_and_counts_are_averaged_without_changes() -> None:
         model.fit(X, y)
         assert model.intercept_ < 0.0 < model.coef_.ravel()[0]
         posterior: Any = model._posterior
-        assert len(posterior.hypotheses.members) == 4
+        assert len(posterior.hypotheses.members) == 5  # discounts, the level and the slope
 
 
 def observations(kind: str, n: int = 150) -> tuple[Array, Array]:

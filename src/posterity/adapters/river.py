@@ -68,8 +68,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
         Whether to learn an intercept; its prior is flat.
     forgetting
         A strategy from :mod:`posterity.forgetting`, or words for one, as "adaptive"; None: nothing
-        is forgotten. Under
-        ``Changepoint`` features can't join later.
+        is forgotten.
 
     Notes
     -----

@@ -38,8 +38,8 @@ cdef extern from "posterity_members.h" nogil:
     void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
     void pk_fade_along(double *T, const double *prior, double *x, double discount, double *work, pk_shape shape)
     Py_ssize_t PK_WALK_SIZE(pk_shape shape)
-    double pk_slope_step(const double *T, Py_ssize_t c, double x, double growth, int intercept, double *work, pk_shape shape)
-    void pk_random_walk_step(double *T, const double *variance, int still, double *work, pk_shape shape)
+    void pk_slope_step(double *T, Py_ssize_t c, double x, double growth, int intercept, double *work, pk_shape shape)
+    void pk_random_walk_step(double *T, const double *variance, double *work, pk_shape shape)
     double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
     double pk_log_t(double error, double v, double scale)
     double PK_MAX_LOG_DENSITY
@@ -123,7 +123,7 @@ cdef class RowPath:
     cdef double[:, ::1] prior
     cdef double[::1] held, panel
     # How far coefficients move before a row, if they do.
-    cdef double[::1] variance, step, moves
+    cdef double[::1] variance, moves
     cdef Py_ssize_t slope
     cdef bint forgets
 
@@ -162,7 +162,7 @@ cdef class RowPath:
         Or one ``slope`` alone: as ``learn_random_walk``.
         """
         self.variance, self.forgets = np.array(variance, dtype=np.float64), self.shape.p > 0
-        self.step, self.slope = self.variance.copy(), slope
+        self.slope = slope
         if self.variance.shape[0] != self.shape.p or not (slope < 0 or self.intercept <= slope < self.shape.p):
             raise ValueError(f"variance has length {self.variance.shape[0]}: expected {self.shape.p}")
         self.moves = _aligned(PK_WALK_SIZE(self.shape))
@@ -213,11 +213,13 @@ cdef class RowPath:
         if self.discount < 1.0:
             pk_fade_one(triangle, &self.held[0], &self.panel[0], self.discount,
                         NULL if self.prior is None else &self.prior[0, 0], self.shape)
-        if self.variance is not None:
-            if self.slope >= 0:
-                self.step[self.slope] = pk_slope_step(triangle, self.slope, self.buffer[self.slope] / root,
-                                                      self.variance[self.slope], self.intercept, &self.moves[0], self.shape)
-            pk_random_walk_step(triangle, &self.step[0], self.slope >= 0 and self.intercept, &self.moves[0], self.shape)
+        if self.variance is None:
+            return
+        if self.slope < 0:
+            pk_random_walk_step(triangle, &self.variance[0], &self.moves[0], self.shape)
+        else:
+            pk_slope_step(triangle, self.slope, self.buffer[self.slope] / root, self.variance[self.slope], self.intercept,
+                          &self.moves[0], self.shape)
 
     def go_together(self, RowPath companion, long long[::1] clock not None, waiting, known=None, stream=None):
         """Let the factor of ``companion``, of the same shape, learn every row as well, if there is one.

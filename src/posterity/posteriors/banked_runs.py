@@ -159,6 +159,10 @@ class BankedRuns(Runs):
 
     # ---- learning ------------------------------------------------------------------------------
 
+    def learn(self, *rows: Any) -> Any:
+        """Learn rows; returns the mixture predicted for each target before its row."""
+        return self.learn_and_score(*rows)[0]
+
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn rows; returns the mixture predicted for each target, and its log densities (n,).
 

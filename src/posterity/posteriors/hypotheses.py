@@ -39,8 +39,8 @@ NO_NEW_CLASS = (
 class Hypotheses:
     """Base of what is mixed: it learns rows in all its members, and says how they are weighed.
 
-    Each kind has ``learn`` or ``learn_and_score``. What learns changes it in place, and may leave
-    it unusable where it raises: it is a copy that learns, and takes its place.
+    What learns changes it in place, and may leave it unusable where it raises: it is a copy that
+    learns, and takes its place.
     """
 
     log_evidence: float
@@ -90,7 +90,7 @@ class Hypotheses:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        return self.learn_and_score(X, y, weights, elapsed, *offsets)[0]
+        raise NotImplementedError  # each kind says how
 
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn the same; returns the mixture, and its log densities (n,) times the weights."""

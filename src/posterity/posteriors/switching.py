@@ -155,6 +155,10 @@ class Switching(Hypotheses):
 
     # ---- learning ------------------------------------------------------------------------------
 
+    def learn(self, *rows: Any) -> Any:
+        """Learn rows; returns the mixture predicted for each target before its row."""
+        return self.learn_and_score(*rows)[0]
+
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn rows; returns the mixture predicted for each target, and its log densities (n,)."""
         predictions, densities, ranks = self._learn_members(X, y, weights, *others)
