@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def learn_sites(
     site: SiteCode,
     rows: SiteRows,
     discounts: Array | None = None,
-    **fading: Array,
+    **fading: Any,
 ) -> OneStepSites:
     """Learn rows in order in ``factor``, whose noise has precision 1.
 

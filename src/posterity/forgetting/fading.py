@@ -376,9 +376,10 @@ class SlopeWalk(RandomWalk):
         """The same: a share has no unit."""
         return self
 
-    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> RandomWalk:
+    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> SlopeWalk:
         """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
-        return replace(super().widened(places, n_coefficients), slope=int(places[self.slope]))
+        growth = float(np.sum(self.variance))
+        return self.of(int(places[self.slope]), n_coefficients, growth)
 
     @property
     def _slope(self) -> int:

@@ -64,17 +64,16 @@ class Strategies(Switching):
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
 
-        A slope that is new moves alone from what is known best of those that did not move so.
+        A slope that is new begins to move from what is known where nothing is forgotten, and as
+        probable as that is among all that fades.
         """
-        p, standing = self.common.n_coefficients, other.scores.members
-        memories = [one.memory.widened(places, p) for one in other.members]
-        kinds = [type(one) for one in other.members]
+        memories = [one.memory.widened(places, self.common.n_coefficients) for one in other.members]
         for i, mine in enumerate(self.members):
-            alike = [k for k, kind in enumerate(kinds) if kind is type(mine)]
-            same = [k for k in alike if memories[k] == mine.memory]
-            k = max(same or alike, key=lambda k: standing[0, k])
-            widen(mine, other.members[k], places)
-            self.scores.members[:, i] = standing[:, k]
+            known = mine.memory in memories
+            k = memories.index(mine.memory) if known else 0
+            its = other.members[k] if known else other.common.common.of_rows
+            widen(mine, its, places)
+            self.scores.members[:, i] = other.scores.members[:, k]
         self.scores.rates[:] = other.scores.rates
         self.scores.log_evidence = other.scores.log_evidence
 
