@@ -64,15 +64,12 @@ class Strategies(Switching):
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
 
-        A slope that is new begins to move from what is known where nothing is forgotten, and as
-        probable as that is among all that fades.
+        A slope that is new begins to move from what is known where none moves, the first member.
         """
         memories = [one.memory.widened(places, self.common.n_coefficients) for one in other.members]
         for i, mine in enumerate(self.members):
-            known = mine.memory in memories
-            k = memories.index(mine.memory) if known else 0
-            its = other.members[k] if known else other.common.common.of_rows
-            widen(mine, its, places)
+            k = memories.index(mine.memory) if mine.memory in memories else 0
+            widen(mine, other.members[k], places)
             self.scores.members[:, i] = other.scores.members[:, k]
         self.scores.rates[:] = other.scores.rates
         self.scores.log_evidence = other.scores.log_evidence
@@ -80,6 +77,6 @@ class Strategies(Switching):
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The members, and their weights (k,) for the next row."""
         ranks = self._rank_after(np.array([self.n_observations]))
-        if self.common.common.never_varied().any():  # of which flat priors know nothing at all
+        if self.common.never_varied().any():  # of which flat priors know nothing at all
             ranks[1:] = 0
         return self.members, self._weigh(np.zeros(ranks.shape), ranks, self.scores.copy())[0][0]
