@@ -42,31 +42,30 @@ class MemberPaths(ReadRows):
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
         """Learn the row; False, and nothing happens, where it must be learned in another way."""
-        values, averaged = self.values(x), self.averaged
+        row, members = self.values(x)[0], self.averaged.members
         # Rows that can't be learned are left to the general code, which says why.
-        if self._closed or weight != 1.0 or not abs(y) <= LARGEST:
+        if self._closed or weight != 1.0 or not (abs(y) <= LARGEST and row @ row <= LARGEST**2):
             return False
-        if not np.abs(values).max(initial=0.0) <= LARGEST:
-            return False
-        before = [one.log_evidence for one in averaged.members]
-        count = averaged.common.n_observations
+        before = [one.log_evidence for one in members]
+        count = members[0].n_observations
         try:
-            self._learn_each(values, y, count)
+            self._learn_each(row, y, range(len(members)))
         except BaseException:
-            if averaged.members[0].n_observations > count:  # learned by some: then by all
-                self._learn_each(values, y, count)
+            if members[0].n_observations > count:  # learned by some: then by all
+                rest = [i for i, one in enumerate(members) if one.n_observations == count]
+                self._learn_each(row, y, rest)
                 self._learn_weights(before)
             raise
         self._learn_weights(before)
         return True
 
-    def _learn_each(self, values: Array, y: float, count: float) -> None:
-        """Let the members learn a row that have not: those that know of ``count`` rows."""
-        for i, member in enumerate(self.averaged.members):
-            if member.n_observations > count or self._paths[i].learn(values[0], y):
-                continue
-            member.append(values, np.full((1, 1), y), None, np.ones(1))
-            self._paths[i] = member.row_path(self.reader.names)
+    def _learn_each(self, row: Array, y: float, places: Sequence[int]) -> None:
+        """Let the members at these places learn a row."""
+        for i in places:
+            if not self._paths[i].learn(row, y):
+                member = self.averaged.members[i]
+                member.append(row[None], np.full((1, 1), y), None, np.ones(1))
+                self._paths[i] = member.row_path(self.reader.names)
 
     def _learn_weights(self, before: list[float]) -> None:
         after = [one.log_evidence for one in self.averaged.members]

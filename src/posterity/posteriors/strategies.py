@@ -77,6 +77,6 @@ class Strategies(Switching):
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The members, and their weights (k,) for the next row."""
         ranks = self._rank_after(np.array([self.n_observations]))
-        if self.common.never_varied().any():  # of which flat priors know nothing at all
+        if self.common.common.never_varied().any():  # of which flat priors know nothing at all
             ranks[1:] = 0
         return self.members, self._weigh(np.zeros(ranks.shape), ranks, self.scores.copy())[0][0]
