@@ -412,7 +412,7 @@ def learn_plainly(
             self.probability[k] = hazards[i]
             k += 1
         some = None if weights is None else weights[row]
-        before = self.bank.triangles.copy()
+        before = self.bank.triangles[1:].copy()
         error, leverage, residual = self.bank.learn(
             X[row], y[row], some, intercept=self.fresh.intercept
         )
@@ -421,18 +421,22 @@ def learn_plainly(
             history.error[i, :k], history.leverage[i, :k] = known[:2]
             history.residual_df[i, :k], history.residual[i, :k] = known[2:]
         gain = compute_evidence_gain(self.fresh.noise, np.full(k, weight), *known)
+        given, shape, rate = self.fresh.noise.parameters
+        with np.errstate(all="ignore"):
+            learned = (known[3] + 2.0 * rate) / (known[2] + 2.0 * shape)
+            variance = (1.0 / given if given else learned) * (1.0 + known[1])
+            scale = np.fmax(np.abs(known[0]) / np.sqrt(variance), OUTLIER_SCALE)
         away = compute_evidence_gain(
-            self.fresh.noise, np.full(k, weight), known[0] / OUTLIER_SCALE, *known[1:]
+            self.fresh.noise, np.full(k, weight), known[0] / scale, *known[1:]
         )
-        away += math.log(OUTLIER_PROBABILITY) - weight * math.log(OUTLIER_SCALE)
+        with np.errstate(invalid="ignore"):
+            away += math.log(OUTLIER_PROBABILITY) - weight * np.log(scale)
         outlier = (self.learned[:k] >= JUDGING_ROWS) & np.isfinite(leverage[1:]) & (away > gain)
         with np.errstate(all="ignore"):
             _, added = update_probabilities(self.probability[:k], gain)
             gain = np.where(outlier, away, gain)
             self.probability[:k], _ = update_probabilities(self.probability[:k], gain)
-        outlying = float(self.probability[:k][outlier].sum()) > 0.5
-        away_from = np.concatenate([[outlying], outlier])  # not among all rows, either
-        self.bank.triangles[away_from] = before[away_from]
+        self.bank.triangles[1:][outlier] = before[outlier]
         self.log_evidence += added
         self.residual_df[:k] += np.where(outlier, 0.0, weight)
         self.learned[:k] += np.where(outlier, 0.0, weight)

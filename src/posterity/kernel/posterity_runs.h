@@ -5,7 +5,7 @@
 
 #include "posterity_members.h"
 
-/* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has that of all rows but outliers first. */
+/* `size` runs, oldest first, in room for `capacity`; bank (capacity + 1, q, ld) has the triangle of all rows first. */
 typedef struct {
     double *bank, *probability, *residual_df, *learned;
     long long *first, *change;
@@ -55,12 +55,17 @@ PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, dou
            - 0.5 * (weight * (log(twice_rate) + 1.1447298858494001741) + log(spread));
 }
 
-/* By how much a row is more probable as an outlier, log, in a run that gives it the log density `plain`; 0 where it is not. */
+/* By how much a row is more probable as an outlier, log, in a run that gives it the log density `plain`; 0 where it is not.
+ * One still further off has noise of the size of its error: else a gross one would be a change. */
 PK_INLINE double pk_gain_of_outlier(const pk_run_rules *rules, double plain, double weight, double error, double leverage,
                                     double residual_df, double residual)
 {
-    double outlier = pk_added_evidence(rules, weight, error / rules->outlier_scale, leverage, residual_df, residual, 1)
-                     - weight * log(rules->outlier_scale) + rules->log_outlier;
+    double known = rules->known_precision, count = residual_df + 2.0 * rules->shape;
+    double variance = known > 0.0 ? 1.0 / known : (residual + 2.0 * rules->rate) / count;
+    double size = fabs(error) / sqrt(variance * (1.0 + leverage));
+    double scale = size > rules->outlier_scale ? size : rules->outlier_scale;
+    double outlier = pk_added_evidence(rules, weight, error / scale, leverage, residual_df, residual, 1)
+                     - weight * log(scale) + rules->log_outlier;
     return outlier > plain ? outlier - plain : 0.0;
 }
 
@@ -213,13 +218,12 @@ static int pk_find_outliers(const pk_runs *s, const pk_run_rules *rules, double 
 }
 
 /* Learn row i; 0, and nothing is learned, where its densities are not plain numbers. work (5, capacity) and row (ld).
- * A run of which the row is an outlier does not learn it, and where most are such, it is not among all rows, which tell
- * what targets a new run expects; what was predicted of the row knows of no outliers. */
+ * A run of which the row is an outlier does not learn it; what was predicted of the row knows of no outliers. */
 static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const pk_run_rules *rules, pk_run_trace *trace,
                             double *work, double *row, pk_shape shape)
 {
     double *error = work, *leverage = error + s->capacity, *score = leverage + s->capacity;
-    double *likelihood = score + s->capacity, *gain = likelihood + s->capacity, best, total, outlying = 0.0;
+    double *likelihood = score + s->capacity, *gain = likelihood + s->capacity, best, total;
     double weight = rows->weights ? rows->weights[i] : 1.0, root = sqrt(weight);
     ptrdiff_t k = s->size, size = shape.q * shape.ld;
     pk_rows without_target = *rows;
@@ -255,19 +259,15 @@ static int pk_learn_in_runs(pk_runs *s, const pk_rows *rows, ptrdiff_t i, const 
             trace->residual[at] = residual * residual;
         }
         s->probability[b] = likelihood[b] / total;
-        if (gain[b] > 0.0) {
-            outlying += s->probability[b];
+        if (gain[b] > 0.0)
             continue;
-        }
         s->residual_df[b] += weight;
         s->learned[b] += weight;
         pk_load_row(row, rows, i, root, shape);
         pk_append_row(T, row, shape);
     }
-    if (outlying <= 0.5) {
-        pk_load_row(row, rows, i, root, shape);
-        pk_append_row(s->bank, row, shape);
-    }
+    pk_load_row(row, rows, i, root, shape);
+    pk_append_row(s->bank, row, shape);
     s->seen += weight;
     s->row++;
     return 1;
