@@ -23,6 +23,7 @@ from posterity.forgetting import (
     Stabilized,
     Window,
 )
+from posterity.forgetting.fading import SlopeWalk
 from posterity.forgetting.words import parse
 from posterity.likelihoods import Bernoulli
 from posterity.noise import KnownNoise
@@ -67,6 +68,45 @@ def test_slopes_are_not_forgotten_while_a_level_walks() -> None:
     X, y, _ = stream("level walks", 0)
     model = BayesianLinearRegression(forgetting="adaptive").fit(X, y)
     assert model.coef_ == pytest.approx(SLOPES, abs=0.2)
+
+
+def test_a_slope_that_walks_alone_is_followed_and_its_unit_and_offset_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    slope = np.cumsum(0.2 * rng.normal(size=500))
+    y = 1.0 + slope * X[:, 1] + X[:, 0] + rng.normal(size=500)
+    scores = [
+        BayesianLinearRegression(forgetting=one).predict_then_learn(rows, y).logpdf(y)[100:].mean()
+        for one, rows in (
+            ("adaptive", X),
+            ("adaptive", X * [1.0, 1e3, 1.0, 1.0] + [0.0, 1e4, 0.0, 5.0]),
+            (Adaptive(Adaptive.grid(5)), X),
+        )
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] > scores[2] + 0.05
+
+
+def test_a_slopes_walk_is_a_step_of_its_covariance() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)) + [0.0, 5.0, 0.0], rng.normal(size=30)
+    prior = GaussianPrior(0.0, 1.0)
+    fresh = LinearPosterior.before_data(prior, KnownNoise(1.0), 3, intercept=True)
+    walk = fresh.with_memory(SlopeWalk.of(2, 4, 0.15))
+    walk.append(X, y[:, None], None, np.ones(30))
+    rows, mean = np.hstack([np.ones((30, 1)), X]), np.zeros(4)
+    covariance = np.diag([1e10, 1.0, 1.0, 1.0])
+    for i, row in enumerate(rows):
+        if i:
+            away = np.array([-rows[:i, 2].mean(), 0.0, 1.0, 0.0])
+            visit = 10.0 * (away @ row) ** 2 * covariance[2, 2]
+            covariance += covariance[2, 2] * min(0.15, visit) * np.outer(away, away)
+        gain = covariance @ row / (1.0 + row @ covariance @ row)
+        mean, covariance = (
+            mean + gain * (y[i] - row @ mean),
+            covariance - np.outer(gain, row @ covariance),
+        )
+    assert walk.coefficients() == pytest.approx(mean, abs=1e-4)
 
 
 def test_a_jump_is_over_soon() -> None:
