@@ -89,7 +89,8 @@ def test_a_slope_that_walks_alone_is_followed_and_its_unit_and_offset_do_not_mat
 
 def test_a_slopes_walk_is_a_step_of_its_covariance() -> None:
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(30, 3)) + [0.0, 5.0, 0.0], rng.normal(size=30)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    X[:, 1] += 5.0
     prior = GaussianPrior(0.0, 1.0)
     fresh = LinearPosterior.before_data(prior, KnownNoise(1.0), 3, intercept=True)
     walk = fresh.with_memory(SlopeWalk.of(2, 4, 0.15))
