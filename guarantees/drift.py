@@ -77,20 +77,21 @@ def faded(
     return int(np.sum((low <= truth) & (truth <= high))), 50
 
 
-# Steps of the level and of all five slopes, and the jump of the level and of the slopes at half.
-KINDS: dict[str, tuple[float, float, float, float]] = {
-    "the level walks by 1 noise sd": (1.0, 0.0, 0.0, 0.0),
-    "the level walks by .2": (0.2, 0.0, 0.0, 0.0),
-    "all walk by .03": (0.03, 0.03, 0.0, 0.0),
-    "the level jumps by 4": (0.0, 0.0, 4.0, 0.0),
-    "all jump by 4": (0.0, 0.0, 4.0, 4.0),
+# Steps of the level, of one slope and of the other four, and jumps of the level and of all slopes.
+KINDS: dict[str, tuple[float, float, float, float, float]] = {
+    "the level walks by 1 noise sd": (1.0, 0.0, 0.0, 0.0, 0.0),
+    "the level walks by .2": (0.2, 0.0, 0.0, 0.0, 0.0),
+    "one slope walks by .2": (0.0, 0.2, 0.0, 0.0, 0.0),
+    "all walk by .03": (0.03, 0.03, 0.03, 0.0, 0.0),
+    "the level jumps by 4": (0.0, 0.0, 0.0, 4.0, 0.0),
+    "all jump by 4": (0.0, 0.0, 0.0, 4.0, 4.0),
 }
 LATE = 100
 
 
 def _draw(rng: np.random.Generator, kind: str) -> tuple[Array, Array]:
-    level, slope, level_jump, slope_jump = KINDS[kind]
-    steps = rng.normal(size=(800, 6)) * [level, *[slope] * 5]
+    level, slope, others, level_jump, slope_jump = KINDS[kind]
+    steps = rng.normal(size=(800, 6)) * [level, slope, *[others] * 4]
     steps[400] += [level_jump, *[slope_jump] * 5]
     X, coefficients = rng.normal(size=(800, 5)), np.cumsum(steps, axis=0)
     y = coefficients[:, 0] + np.sum(X * coefficients[:, 1:], axis=1)

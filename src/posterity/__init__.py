@@ -7,9 +7,9 @@ Floors: imports point down (a test holds this)::
     8  doors         report  adapters  off_policy  experiments  model
     7  uses          evaluation  calibration  bandits  io  rewards  sparse  factorization
     6  models        generalized  grouped  averaging  files
-    5  model         linear
+    5  models        linear  forecasting
     4  memory        forgetting
-    3  posterior     posteriors  forecasting
+    3  posterior     posteriors
     2  prior         priors  evidence
     1  algebra       factor  noise  likelihoods  basis  plots
     0  foundations   kernel  safety  transaction  other_names  distributions

@@ -694,9 +694,25 @@ def test_who_forgets_follows_a_world_that_changed() -> None:
     assert error["changepoint"] < 0.95 * error["none"]
 
 
+@pytest.mark.parametrize(
+    ("words", "strategy"),
+    [("exponential:0.98", Exponential(0.98)), ("window:40", Window(40)), ("none", None)],
+)
+def test_a_way_to_forget_in_words(monthly: Array, words: str, strategy: Any) -> None:
+    by_name, given = (
+        Forecaster(forms=SIMPLE, forgetting=one).fit(monthly) for one in (words, strategy)
+    )
+    same(by_name, given)
+    assert by_name.get_params()["forgetting"] == words
+    same(loads(dumps(by_name)), given)
+
+
 def test_ways_to_forget_that_forms_do_not_have() -> None:
-    with pytest.raises(TypeError, match="give Exponential"):
-        Forecaster(forgetting=RandomWalk(variance=0.1)).fit(np.arange(20.0))
+    for forgetting in (RandomWalk(variance=0.1), "random-walk:0.1"):
+        with pytest.raises(TypeError, match="give Exponential"):
+            Forecaster(forgetting=forgetting).fit(np.arange(20.0))
+    with pytest.raises(ValueError, match="'adaptiv' is not a way to forget: give one of none, "):
+        Forecaster(forgetting="adaptiv").fit(np.arange(20.0))
     with pytest.raises(ValueError, match="needs a size, in steps"):
         Forecaster(forgetting=Window(duration=3.0)).fit(np.arange(20.0)).forecast(1)
 

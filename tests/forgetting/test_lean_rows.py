@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from posterity import BayesianLinearRegression
 from posterity.factor import Factor
 from posterity.forgetting import Directional, Exponential, RandomWalk, Stabilized, Window
-from posterity.kernel import DirectionalPath, WanderingPath, WindowPath, empty_triangle
+from posterity.kernel import DirectionalPath, WindowPath, empty_triangle
 
 PRECISIONS: list[Any] = [0.0, 1.0, np.diag([1.0, 2.0, 3.0])]
 
@@ -165,7 +165,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="none of this triangle"):
         DirectionalPath(*own, 0.9, empty_triangle(9))
     with pytest.raises(ValueError, match="expected 2"):
-        WanderingPath(*own, [0.1])
+        path.wander([0.1])
     kept = SimpleNamespace(X=np.empty((0, 2)))
     with pytest.raises(ValueError, match="expected 1"):
         WindowPath(*own, empty_triangle(3), kept, 5, np.inf)

@@ -101,11 +101,39 @@ def test_settings_that_can_not_be(estimator: Any, settings: Any, message: str) -
         VaryingFeatures(estimator, **settings).predict_one({"a": 1.0})
 
 
-def test_strategies_under_which_none_can_join() -> None:
-    model = VaryingFeatures(BayesianLinearRegression(forgetting=Changepoint()))
-    model.learn_one({"a": 1.0}, 1.0)
-    with pytest.raises(ValueError, match="features can't join later"):
-        model.learn_one({"b": 1.0}, 1.0)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BayesianLinearRegression(prior_precision=1.0, forgetting=Changepoint()),
+        BayesianLogisticRegression(prior_precision=1.0, forgetting=Changepoint()),
+        BayesianPoissonRegression(prior_precision=1.0, forgetting=Changepoint()),
+    ],
+    ids=repr,
+)
+def test_features_join_while_changes_are_looked_for(estimator: Any) -> None:
+    rng = np.random.default_rng(0)
+    known, rows = clone(estimator), rng.normal(size=(32, 2))
+    rows[:20, 1] = 0.0  # b is absent
+    rate = np.exp(np.where(np.arange(32) < 26, 1.0, -1.0) * rows[:, 0] + rows[:, 1])
+    y = (rate > 1.0).astype(int) if "Logistic" in repr(estimator) else rng.poisson(rate)
+    model = VaryingFeatures(estimator)
+    for i, row in enumerate(rows):
+        model.learn_one({"a": row[0]} if i < 20 else dict(zip("ab", row, strict=True)), y[i])
+        known.learn_one(row, y[i])
+    assert model.model_.coef_ == pytest.approx(known.coef_, rel=1e-6, abs=1e-8)
+    assert model.model_.changes_.tolist() == known.changes_.tolist()
+
+
+def test_a_level_joins_while_changes_are_looked_for() -> None:
+    rng = np.random.default_rng(0)
+    zone = np.where(np.arange(200) < 120, "a", rng.choice(["a", "b"], 200))
+    rows = pd.DataFrame({"x": rng.normal(size=200), "zone": zone})
+    y = rows["x"].to_numpy() + 3.0 * (zone == "b") + 0.5 * rng.normal(size=200)
+    model = BayesianLinearRegression(forgetting="changepoint").fit(rows[:120], y[:120])
+    model.partial_fit(rows[120:], y[120:])
+    means = model.predict(pd.DataFrame({"x": [0.0, 0.0], "zone": ["a", "b"]}))
+    assert means[1] - means[0] == pytest.approx(3.0, abs=0.4)
+    assert len(model.changes_) == 0
 
 
 def test_it_is_kept_in_a_file(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ static void sites(ptrdiff_t p, const double *X, int code, int moments)
     for (ptrdiff_t i = 0; i < ROWS; i++)
         y[i] = code == PK_LOGIT ? X[i * p] > 0.0 : code == PK_POISSON ? (double)(i % 5) : X[i * p];
     memset(buffer, 0, (size_t)PK_SITE_WORK_SIZE(shape) * sizeof(double));
-    pk_learn_sites(T, buffer, NULL, &likelihood, &rows, NULL, NULL, shape, &outputs);
+    pk_learn_sites(T, buffer, NULL, &likelihood, &rows, NULL, NULL, NULL, shape, &outputs);
     say("site", out[0], 5 * ROWS);
     if (code == PK_STUDENT_T)
         return;

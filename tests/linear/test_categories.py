@@ -352,6 +352,8 @@ MORE_MODELS = MODELS | {
         ("quantiles", None),
         ("noise by feature", None),
         ("noise by feature", Stabilized(half_life=90.0)),
+        ("linear", Changepoint()),
+        pytest.param("labels", Changepoint(), marks=pytest.mark.slow),
         pytest.param("outliers", Adaptive(), marks=pytest.mark.slow),
         pytest.param("noise by feature", Adaptive(), marks=pytest.mark.slow),
         pytest.param("labels", Window(150), marks=pytest.mark.slow),
@@ -402,21 +404,6 @@ def test_rows_learn_a_level_as_they_are_predicted() -> None:
     with pytest.raises(ValueError, match="y contains NaN"):
         model.predict_then_learn_one({**row, "zone": "newer"}, np.nan)
     assert "zone=newer" not in model.posterior_.names
-
-
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        (BayesianLinearRegression(forgetting=Changepoint()), "Changepoint"),
-        (BayesianRobustRegression(forgetting=Changepoint()), "Changepoint"),
-    ],
-)
-def test_where_levels_cannot_join(model: Any, what: str) -> None:
-    model.partial_fit(LATE[:12], Y[:12])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=f"level 'b' of column 'zone' is new, and {what} takes no"):
-        model.partial_fit(LATE[:12].assign(zone="b"), Y[:12])
-    assert pickle.dumps(model) == before
 
 
 def test_changes_are_found_beside_levels() -> None:

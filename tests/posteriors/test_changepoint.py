@@ -421,10 +421,16 @@ def learn_plainly(
             history.error[i, :k], history.leverage[i, :k] = known[:2]
             history.residual_df[i, :k], history.residual[i, :k] = known[2:]
         gain = compute_evidence_gain(self.fresh.noise, np.full(k, weight), *known)
+        given, shape, rate = self.fresh.noise.parameters
+        with np.errstate(all="ignore"):
+            learned = (known[3] + 2.0 * rate) / (known[2] + 2.0 * shape)
+            variance = (1.0 / given if given else learned) * (1.0 + known[1])
+            scale = np.fmax(np.abs(known[0]) / np.sqrt(variance), OUTLIER_SCALE)
         away = compute_evidence_gain(
-            self.fresh.noise, np.full(k, weight), known[0] / OUTLIER_SCALE, *known[1:]
+            self.fresh.noise, np.full(k, weight), known[0] / scale, *known[1:]
         )
-        away += math.log(OUTLIER_PROBABILITY) - weight * math.log(OUTLIER_SCALE)
+        with np.errstate(invalid="ignore"):
+            away += math.log(OUTLIER_PROBABILITY) - weight * np.log(scale)
         outlier = (self.learned[:k] >= JUDGING_ROWS) & np.isfinite(leverage[1:]) & (away > gain)
         with np.errstate(all="ignore"):
             _, added = update_probabilities(self.probability[:k], gain)

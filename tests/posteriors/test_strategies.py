@@ -14,6 +14,7 @@ from posterity import (
     BayesianPoissonRegression,
     GroupedRegression,
 )
+from posterity.files import dumps
 from posterity.forgetting import (
     Adaptive,
     Changepoint,
@@ -22,7 +23,13 @@ from posterity.forgetting import (
     Stabilized,
     Window,
 )
+from posterity.forgetting.fading import SlopeWalk
 from posterity.forgetting.words import parse
+from posterity.likelihoods import Bernoulli
+from posterity.noise import KnownNoise
+from posterity.posteriors import LinearPosterior
+from posterity.posteriors._site_rows import learn_each_row, learn_rows, make_site_rows
+from posterity.priors import GaussianPrior
 from posterity.sparse import DiagonalLinearRegression
 
 Array = np.ndarray
@@ -61,6 +68,46 @@ def test_slopes_are_not_forgotten_while_a_level_walks() -> None:
     X, y, _ = stream("level walks", 0)
     model = BayesianLinearRegression(forgetting="adaptive").fit(X, y)
     assert model.coef_ == pytest.approx(SLOPES, abs=0.2)
+
+
+def test_a_slope_that_walks_alone_is_followed_and_its_unit_and_offset_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    slope = np.cumsum(0.2 * rng.normal(size=500))
+    y = 1.0 + slope * X[:, 1] + X[:, 0] + rng.normal(size=500)
+    scores = [
+        BayesianLinearRegression(forgetting=one).predict_then_learn(rows, y).logpdf(y)[100:].mean()
+        for one, rows in (
+            ("adaptive", X),
+            ("adaptive", X * [1.0, 1e3, 1.0, 1.0] + [0.0, 1e4, 0.0, 5.0]),
+            (Adaptive(Adaptive.grid(5)), X),
+        )
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] > scores[2] + 0.05
+
+
+def test_a_slopes_walk_is_a_step_of_its_covariance() -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    X[:, 1] += 5.0
+    prior = GaussianPrior(0.0, 1.0)
+    fresh = LinearPosterior.before_data(prior, KnownNoise(1.0), 3, intercept=True)
+    walk = fresh.with_memory(SlopeWalk.of(2, 4, 0.15))
+    walk.append(X, y[:, None], None, np.ones(30))
+    rows, mean = np.hstack([np.ones((30, 1)), X]), np.zeros(4)
+    covariance = np.diag([1e10, 1.0, 1.0, 1.0])
+    for i, row in enumerate(rows):
+        if i:
+            away = np.array([-rows[:i, 2].mean(), 0.0, 1.0, 0.0])
+            visit = 10.0 * (away @ row) ** 2 * covariance[2, 2]
+            covariance += covariance[2, 2] * min(0.15, visit) * np.outer(away, away)
+        gain = covariance @ row / (1.0 + row @ covariance @ row)
+        mean, covariance = (
+            mean + gain * (y[i] - row @ mean),
+            covariance - np.outer(gain, row @ covariance),
+        )
+    assert walk.coefficients() == pytest.approx(mean, abs=1e-4)
 
 
 def test_a_jump_is_over_soon() -> None:
@@ -150,7 +197,67 @@ def test_labels_and_counts_are_averaged_without_changes() -> None:
         model.fit(X, y)
         assert model.intercept_ < 0.0 < model.coef_.ravel()[0]
         posterior: Any = model._posterior
-        assert len(posterior.hypotheses.members) == 4
+        assert len(posterior.hypotheses.members) == 5  # discounts, the level and the slope
+
+
+def observations(kind: str, n: int = 150) -> tuple[Array, Array]:
+    """Rows, and labels or counts whose level changes once."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    eta = np.where(np.arange(n) < n // 2, 1.0, -0.5) + X[:, 0]
+    if kind == "labels":
+        return X, np.array(["no", "yes"])[(rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(int)]
+    return X, rng.poisson(np.exp(eta)).astype(float)
+
+
+@pytest.mark.parametrize("precision", [1.0, "auto"])
+@pytest.mark.parametrize("kind", ["labels", "counts"])
+@pytest.mark.parametrize(
+    "forgetting", ["adaptive", RandomWalk((0.03, 0.0, 0.0, 0.0)), RandomWalk(0.01)], ids=repr
+)
+def test_labels_and_counts_in_any_pieces_and_one_by_one(
+    forgetting: Any, kind: str, precision: Any
+) -> None:
+    X, y = observations(kind)
+    make = BayesianLogisticRegression if kind == "labels" else BayesianPoissonRegression
+    whole, pieces, lean = (make(forgetting=forgetting, prior_precision=precision) for _ in range(3))
+    for model in (whole, pieces, lean):
+        model.fit(X[:20], y[:20])
+    predictive = whole.predict_then_learn(X[20:], y[20:])
+    assert len(predictive.mean() if kind == "counts" else predictive.logpmf(y[20:])) == 130
+    for part in np.array_split(np.arange(20, 150), 7):
+        pieces.partial_fit(X[part], y[part])
+    for i in range(20, 150):
+        lean.learn_one(X[i], y[i])
+    within = 0.02 if forgetting == "adaptive" else 1e-8  # priors weigh more within a call
+    for other in (pieces, lean):
+        assert other.coef_ == pytest.approx(whole.coef_, abs=within)
+        assert other.log_evidence_ == pytest.approx(whole.log_evidence_, abs=10.0 * within)
+        assert other.n_observations_ == 150.0
+
+
+@pytest.mark.parametrize("variance", [(0.03, 0.0, 0.0, 0.0), (0.1, 0.0, 0.02, 0.0)])
+def test_walks_of_labels_are_those_found_row_by_row(variance: tuple[float, ...]) -> None:
+    X, y = observations("labels")
+    rows = make_site_rows(X, (y == "yes")[:, None] * 1.0, None, np.ones(150), np.full(150, 0.2))
+    fresh = LinearPosterior.before_data(GaussianPrior(0.0, 1.0), KnownNoise(1.0), 3, intercept=True)
+    mine, plain = (fresh.copy().with_memory(RandomWalk(variance)) for _ in range(2))
+    learned = learn_rows(mine, Bernoulli(), "moments", rows)
+    expected = learn_each_row(plain, Bernoulli(), "moments", rows)
+    assert learned.mean == pytest.approx(expected.mean, abs=1e-10)
+    assert learned.variance == pytest.approx(expected.variance, rel=1e-10)
+    assert mine.coefficients() == pytest.approx(plain.coefficients(), abs=1e-10)
+
+
+def test_a_label_that_is_new_or_a_count_that_is_none_changes_nothing() -> None:
+    for kind, bad in (("labels", "maybe"), ("counts", -1.0)):
+        X, y = observations(kind, 40)
+        make = BayesianLogisticRegression if kind == "labels" else BayesianPoissonRegression
+        model = make(forgetting="adaptive").fit(X, y).learn_one(X[0], y[0])
+        before = dumps(model)
+        with pytest.raises(ValueError, match=r"maybe|class|-1"):
+            model.learn_one(X[0], bad)
+        assert dumps(model) == before
 
 
 def test_words_for_strategies() -> None:

@@ -22,10 +22,16 @@ WHICH, B = RNG.integers(0, 3, 60), RNG.normal(size=60)
 Y = np.array([0.0, 2.0, 4.0])[WHICH] + B + 0.3 * RNG.normal(size=60)
 
 
-@pytest.mark.parametrize("name", ["linear", "quantile"])
-def test_text_is_learned_as_by_the_model(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [("linear", {}), ("quantile", {}), ("linear", {"forgetting": "stabilized:0.9"})],
+)
+def test_text_is_learned_as_by_the_model(
+    tmp_path: Path, name: str, parameters: dict[str, str]
+) -> None:
     async def do(service: Service) -> list[dict[str, float]]:
         settings = {"features": ["day", "b"], "levels": {"day": DAYS}, "model": name}
+        settings["parameters"] = parameters
         await service.put(PREDICTOR, settings)
         for i, (day, b, y) in enumerate(zip(WHICH.tolist(), B.tolist(), Y.tolist(), strict=True)):
             x = {"b": b, "day": DAYS[day]} if i % 2 else [DAYS[day], b]
@@ -35,7 +41,7 @@ def test_text_is_learned_as_by_the_model(tmp_path: Path, name: str) -> None:
 
     known, new = with_service(tmp_path, do)
     kind = BayesianLinearRegression if name == "linear" else BayesianQuantileRegression
-    model = kind(categorical_features={"day": DAYS})
+    model = kind(categorical_features={"day": DAYS}, **parameters)
     for day, b, y in zip(WHICH.tolist(), B.tolist(), Y.tolist(), strict=True):
         model.learn_one({"day": DAYS[day], "b": b}, y)
     frame = pd.DataFrame({"day": ["Tue", "Sun"], "b": [0.0, 0.0]})

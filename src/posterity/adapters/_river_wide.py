@@ -90,7 +90,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
     hash_size
         Hash names into so many places, so that memory is bounded; None: a vocabulary that grows.
     forgetting
-        :class:`posterity.forgetting.Stabilized`, or None.
+        :class:`posterity.forgetting.Stabilized`, as "stabilized:0.99" too, or None.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class DiagonalLinearRegression(_Wide, base.MiniBatchRegressor):
     fit_intercept: bool = True
     interactions: Interactions = None
     hash_size: int | None = None
-    forgetting: Stabilized | None = None
+    forgetting: Stabilized | str | None = None
 
     def __post_init__(self) -> None:
         self._model = sparse.DiagonalLinearRegression(**vars(self))
@@ -155,7 +155,7 @@ class DiagonalLogisticRegression(_Wide, base.MiniBatchClassifier):
     fit_intercept: bool = True
     interactions: Interactions = None
     hash_size: int | None = None
-    forgetting: Stabilized | None = None
+    forgetting: Stabilized | str | None = None
 
     def __post_init__(self) -> None:
         self._model = sparse.DiagonalLogisticRegression(**vars(self))

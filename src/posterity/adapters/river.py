@@ -67,8 +67,8 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     fit_intercept
         Whether to learn an intercept; its prior is flat.
     forgetting
-        A strategy from :mod:`posterity.forgetting`; None: nothing is forgotten. Under
-        ``Changepoint`` features can't join later.
+        A strategy from :mod:`posterity.forgetting`, or words for one, as "adaptive"; None: nothing
+        is forgotten.
 
     Notes
     -----
@@ -93,7 +93,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     noise_precision: float | None = None
     noise_prior: tuple[float, float] = (0.0, 0.0)
     fit_intercept: bool = True
-    forgetting: Forgetting | None = None
+    forgetting: Forgetting | str | None = None
 
     def __post_init__(self) -> None:
         self._rows = NamedRows(LinearEstimator(**vars(self)))
@@ -239,7 +239,8 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     approximation
         As in :class:`posterity.BayesianLogisticRegression`.
     forgetting
-        A strategy from :mod:`posterity.forgetting`; None: nothing is forgotten.
+        A strategy from :mod:`posterity.forgetting`, or words for one, as "adaptive"; None: nothing
+        is forgotten.
 
     Examples
     --------
@@ -257,7 +258,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
     prior_precision: float | str | Strategy = 1.0
     fit_intercept: bool = True
     approximation: Approximation = "auto"
-    forgetting: Forgetting | None = None
+    forgetting: Forgetting | str | None = None
 
     def __post_init__(self) -> None:
         self._rows = NamedRows(LogisticEstimator(**vars(self)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +112,7 @@ def learn_in_order(
     factor: Factor,
     rows: Rows,
     discounts: Array,
-    *how: Array,
+    *how: Any,
     seen: float | None = None,
     spent: int | None = None,
 ) -> OneStepPredictions:

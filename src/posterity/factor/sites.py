@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor.factor import Factor
-from posterity.factor.forgetting import SMALLEST_DISCOUNT
 from posterity.factor.rows import SiteRows
 from posterity.factor.usable import check_rows
 
@@ -41,12 +40,13 @@ def learn_sites(
     site: SiteCode,
     rows: SiteRows,
     discounts: Array | None = None,
-    prior: Factor | None = None,
+    **fading: Any,
 ) -> OneStepSites:
     """Learn rows in order in ``factor``, whose noise has precision 1.
 
     All before row i is first discounted by discounts[i]; with ``prior``, which is in the factor,
-    everything but that. Raises ``FloatingPointError``, changing nothing, when rows are not usable.
+    everything but that. Other keywords are those of ``kernel.learn_sites``.
+    Raises ``FloatingPointError``, changing nothing, when rows are not usable.
 
     Examples
     --------
@@ -58,8 +58,6 @@ def learn_sites(
     (array([1.]), array([[0.4011]]))
     """
     check_rows(rows.X, rows.y)  # before: what fades within the call would leave no trace
-    if discounts is not None and prior is not None:
-        discounts = np.maximum(discounts, SMALLEST_DISCOUNT)
     triangle = factor.triangle.copy()
     outputs = kernel.learn_sites(
         triangle,
@@ -72,7 +70,7 @@ def learn_sites(
         rows.intercept,
         rows.offsets,
         discounts,
-        None if prior is None else prior.triangle,
+        **fading,
     )
     before = OneStepSites(*outputs)
     precision = before.precision

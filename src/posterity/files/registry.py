@@ -64,6 +64,7 @@ HOMES = {
     "Directional": "posterity.forgetting",
     "Exponential": "posterity.forgetting",
     "RandomWalk": "posterity.forgetting",
+    "SlopeWalk": "posterity.forgetting.fading",
     "Smoothing": "posterity.forgetting",
     "Stabilized": "posterity.forgetting",
     "Window": "posterity.forgetting",

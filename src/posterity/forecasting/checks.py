@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from posterity.forecasting.forms import Form
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
+from posterity.forgetting.words import read_forgetting
 
 # Fewest observed values of a series.
 FEWEST_VALUES = 4
@@ -42,13 +43,15 @@ def check_parameters(
         raise ValueError("forms is empty: give at least one, or None to choose them automatically")
 
 
-def check_forgetting(forgetting: Any) -> None:
-    """Raise ``TypeError`` unless forms can forget so."""
-    if forgetting is not None and not hasattr(forgetting, "memories"):
+def read_memories(forgetting: Any) -> Any:
+    """A way to forget, which may be given in words; ``TypeError`` unless forms can forget so."""
+    strategy = read_forgetting(forgetting)
+    if strategy is not None and not hasattr(strategy, "memories"):
         raise TypeError(
             f"forgetting is {forgetting!r}: give Exponential, Stabilized, Window, Adaptive or "
             "Changepoint of posterity.forgetting"
         )
+    return strategy
 
 
 def check_horizon(h: int) -> None:

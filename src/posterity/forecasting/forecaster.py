@@ -19,12 +19,12 @@ from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
     check_far,
-    check_forgetting,
     check_forms,
     check_horizon,
     check_parameters,
     find_unchanged,
     find_unlearned,
+    read_memories,
 )
 from posterity.forecasting.choosing import add_memories, choose_forms
 from posterity.forecasting.combining import compute_common_scores, make_forecast
@@ -94,8 +94,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         How forms forget: ``Exponential``, ``Stabilized`` or ``Window`` of
         :mod:`posterity.forgetting`, or ``Adaptive`` or ``Changepoint``: then each form comes with
         several memories, which are weighed, as forms are, by how they have forecast at the
-        horizon. By default nothing is forgotten, but differences and exponential means follow
-        levels that move.
+        horizon. May be given in words, as "exponential:0.99". By default nothing is forgotten,
+        but differences and exponential means follow levels that move.
     lower_bound : "auto", float or None, default "auto"
         Where values end below. Forecasts that go below count as being there: ends of intervals,
         quantiles, means and sample paths. "auto" is 0 for a series that has no negative value, and
@@ -568,7 +568,7 @@ class Forecaster(AtomicModel, BaseEstimator):
         return find_bounds(panel.values, self.lower_bound, self.upper_bound, periods)
 
     def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
-        return add_memories(self._choose_forms(panel), self.forgetting)
+        return add_memories(self._choose_forms(panel), read_memories(self.forgetting))
 
     def _choose_forms(self, panel: Panel) -> tuple[Form, ...]:
         if self.forms is not None:
@@ -586,7 +586,7 @@ class Forecaster(AtomicModel, BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
-        check_forgetting(self.forgetting)
+        read_memories(self.forgetting)
         check_bounds(self.lower_bound, self.upper_bound)
         check_regions(list_regions(self.holidays))
         check_events(self.events)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.forgetting.fading import DiscountAndLength, RandomWalk, Stabilized
+from posterity.forgetting.fading import DiscountAndLength, RandomWalk, SlopeWalk, Stabilized
 from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.mixed import MixedPosterior
@@ -21,6 +22,8 @@ Array = NDArray[np.float64]
 
 # Variances of the steps of a level that moves, relative to the noise's.
 LEVEL_VARIANCES = (0.003, 0.03, 0.3)
+# Share by which the variance of a slope that moves alone grows, and most slopes that are tried.
+SLOPE_GROWTH, MOST_SLOPES = 0.15, 20
 # Shortest memory of a forecaster's form, in rows for each coefficient, and for the noise.
 SHORTEST = 3
 
@@ -34,6 +37,7 @@ class Adaptive:
     * :class:`Stabilized` posteriors, one for each discount: all coefficients fade;
     * random walks of the intercept alone, of three sizes (:class:`RandomWalk`): a level moves, and
       slopes stay known;
+    * walks of each slope alone, of up to 20: all others stay known;
     * :class:`Changepoint`: all begins anew, and intervals are sharp again soon after a jump.
 
     Predictions are their mixture. A member's weight is the product of its past predictive
@@ -58,8 +62,8 @@ class Adaptive:
     -----
     A model without an intercept has no level that moves. ``Changepoint`` is a member where it is
     fast: with Gaussian targets, and a prior given in numbers or "auto". Labels of two classes and
-    counts have discounts and walks, which take twelve times as long as discounts alone. With heavy
-    tails, quantiles, more than two classes and ``noise="linear"`` there are discounts alone.
+    counts have discounts and walks. With heavy tails, quantiles, more than two classes and
+    ``noise="linear"`` there are discounts alone.
 
     Examples
     --------
@@ -116,10 +120,9 @@ class Adaptive:
         """Return a posterior that forgets in this way, from one without data."""
         if self.discounts is None and not posterior.joins_strategies:
             return self.over_discounts(posterior.n_coefficients).begin(posterior)
-        rules = tuple(self.persistence), self.outer_persistence
         if self.discounts is None:
-            members = self._begin_each(posterior)
-            return MixedPosterior.of(Strategies.before_data(members, *rules, learns_noise=False))
+            return self._average(self._begin_each(posterior))
+        rules = tuple(self.persistence), self.outer_persistence
         learns_noise = posterior.noise.parameters[0] == 0.0
         members = [
             Stabilized(discount).begin(
@@ -129,18 +132,29 @@ class Adaptive:
         ]
         return MixedPosterior.of(Switching.before_data(members, *rules, learns_noise=learns_noise))
 
+    def _average(self, members: Sequence[LinearPosterior]) -> LinearPosterior:
+        rules = tuple(self.persistence), self.outer_persistence
+        return MixedPosterior.of(Strategies.before_data(members, *rules, learns_noise=False))
+
     def _begin_each(self, posterior: LinearPosterior) -> list[LinearPosterior]:
-        """Return what is averaged over by default; only what fades learns its prior."""
+        """Return what is averaged over by default; only what fades learns its prior.
+
+        All slopes count for as much as one level: with many of them each is less probable.
+        """
         fading = self.over_discounts(posterior.n_coefficients)
         flat = posterior.single_factor
         plain = posterior.copy_for_average() if flat is None else flat
-        stay, unit = (0.0,) * posterior.n_features, posterior.noise.prior_unit
-        variances = LEVEL_VARIANCES if posterior.intercept else ()
-        walks = [RandomWalk((variance * unit, *stay)) for variance in variances]
+        p, unit = posterior.n_coefficients, posterior.noise.prior_unit
+        stay = (0.0,) * posterior.n_features
+        levels = LEVEL_VARIANCES if posterior.intercept else ()
+        places = range(int(posterior.intercept), p)
+        slopes = [RandomWalk((0.0,) * p), *(SlopeWalk.of(j, p, SLOPE_GROWTH) for j in places)]
+        tried = 0 < posterior.n_features <= MOST_SLOPES
         return [
             fading.begin(posterior.copy_for_average()),
-            *(walk.begin(plain.copy()) for walk in walks),
+            *(RandomWalk((variance * unit, *stay)).begin(plain.copy()) for variance in levels),
             *([] if flat is None else [Changepoint().begin(flat)]),
+            *([self._average([walk.begin(plain.copy()) for walk in slopes])] if tried else []),
         ]
 
 

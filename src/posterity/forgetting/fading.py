@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +39,7 @@ class Strategy(Memory):
 @dataclass(frozen=True)
 class _Discounted(Strategy):
     only_discounts: ClassVar[bool] = True
+    compiles_sites: ClassVar[bool] = True
 
     discount: float | None = None
     half_life: float | None = None
@@ -76,6 +77,14 @@ class _Discounted(Strategy):
         """
         left = 1.0 / (1.0 + elapsed * (1.0 / self.rate - 1.0))
         return elapsed if left == 1.0 else math.log(left) / math.log(self.rate)
+
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Any]:
+        """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
+        discounts = self.discounts(elapsed)
+        if not self.keeps_prior:
+            return {"discounts": discounts}
+        kept = {"prior": data.prior.triangle}
+        return kept | {"discounts": np.maximum(discounts, SMALLEST_DISCOUNT)}
 
     def fade(self, data: Learned, path: RowPath) -> None:
         """Let all that ``data`` know fade before each row that ``path`` learns in them."""
@@ -185,6 +194,7 @@ class Directional(_Discounted):
 
     has_evidence: ClassVar[bool] = False
     only_discounts: ClassVar[bool] = False
+    compiles_sites: ClassVar[bool] = False
     keeps_prior: ClassVar[bool] = True
     by_direction: ClassVar[bool] = True
     has_fast_learn_one: ClassVar[bool] = True
@@ -264,6 +274,7 @@ class RandomWalk(Strategy):
 
     has_evidence: ClassVar[bool] = False
     has_fast_learn_one: ClassVar[bool] = True
+    compiles_sites: ClassVar[bool] = True
 
     variance: ArrayLike
 
@@ -278,11 +289,11 @@ class RandomWalk(Strategy):
     def begin(self, posterior: LinearPosterior) -> LinearPosterior:
         """Return a posterior that forgets in this way, from one without data."""
         steps = self.steps(posterior.n_coefficients, posterior.intercept)
-        return posterior.with_memory(RandomWalk(tuple(steps)))
+        return posterior.with_memory(replace(self, variance=tuple(steps.tolist())))
 
     def in_units(self, unit: float) -> RandomWalk:
         """The same relative to the noise, in whose units rows are: a known precision's."""
-        return RandomWalk(tuple(np.asarray(self.variance) / unit))
+        return replace(self, variance=tuple((np.asarray(self.variance) / unit).tolist()))
 
     def steps(self, n_coefficients: int, intercept: bool) -> Array:
         """Variance of each coefficient's step, intercept first."""
@@ -300,14 +311,76 @@ class RandomWalk(Strategy):
 
     def learn(self, data: Learned, rows: Rows) -> OneStepPredictions:
         """Learn rows in order in the factor of ``data``; elapsed[i] >= 0 passes before row i."""
-        how = np.ascontiguousarray(rows.elapsed), self._each(data.factor)
+        how = np.ascontiguousarray(rows.elapsed), self._each(data.factor), self._slope
         return learn_in_order(kernel.learn_random_walk, data.factor, rows, np.ones(len(rows)), *how)
+
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Any]:
+        """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
+        return {"variance": self._each(data.factor), "elapsed": elapsed, "slope": self._slope}
 
     def row_path(self, data: Learned, names: Sequence[str] | None) -> RowPath:
         """A path that learns single rows so, one unit of time apart."""
-        steps = self._each(data.factor)
-        return data.factor.open_path(kernel.WanderingPath, data.intercept, names, steps)
+        path = data.factor.open_path(kernel.ForgettingPath, data.intercept, names)
+        self.fade(data, path)
+        return path
+
+    def fade(self, data: Learned, path: RowPath) -> None:
+        """Let coefficients move before each row that ``path`` learns."""
+        path.wander(self._each(data.factor), self._slope)
+
+    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> RandomWalk:
+        """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
+        variance = np.zeros(n_coefficients)
+        variance[places] = self.variance
+        return replace(self, variance=tuple(variance.tolist()))
+
+    @property
+    def _slope(self) -> int:
+        """The coefficient that moves alone, by a share of its variance; -1: there is none."""
+        return -1
 
     def _each(self, factor: Factor) -> Array:
         # With K classes there are K - 1 times the coefficients of one contrast.
         return np.resize(np.asarray(self.variance, dtype=np.float64), factor.n_coefficients)
+
+
+@dataclass(frozen=True)
+class SlopeWalk(RandomWalk):
+    """One slope moves and all else stays: component discounting (West and Harrison 1997, 6.3).
+
+    Its variance grows by a share of itself before a row, which needs no unit, and no more than ten
+    times what the row tells of it: what no row visits is not forgotten. What is expected where the
+    feature is at its mean stays as it is. A part of :class:`Adaptive`.
+
+    Parameters
+    ----------
+    variance
+        The share at the place of the slope, 0 for all other coefficients, the intercept first.
+    slope
+        Which coefficient it is, the intercept counted.
+
+    Examples
+    --------
+    >>> SlopeWalk.of(2, 4, 0.15)
+    SlopeWalk(variance=(0.0, 0.0, 0.15, 0.0), slope=2)
+    """
+
+    slope: int
+
+    @classmethod
+    def of(cls, slope: int, n_coefficients: int, growth: float) -> SlopeWalk:
+        """The walk of this one of so many coefficients."""
+        return cls(tuple((growth * (np.arange(n_coefficients) == slope)).tolist()), slope)
+
+    def in_units(self, unit: float) -> SlopeWalk:
+        """The same: a share has no unit."""
+        return self
+
+    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> SlopeWalk:
+        """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
+        growth = float(np.sum(self.variance))
+        return self.of(int(places[self.slope]), n_coefficients, growth)
+
+    @property
+    def _slope(self) -> int:
+        return self.slope

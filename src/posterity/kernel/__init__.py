@@ -70,7 +70,6 @@ from posterity.kernel._paths import (
     SitePath,
     SoftmaxPath,
     TargetsPath,
-    WanderingPath,
     WindowPath,
     look_at_labels,
 )
@@ -117,7 +116,6 @@ __all__ = [
     "SoftmaxPath",
     "SortedRows",
     "TargetsPath",
-    "WanderingPath",
     "WindowPath",
     "adapt",
     "add_products",

@@ -18,14 +18,11 @@ cdef class ForgettingPath(RowPath):
         self.tally, self.n_flat = tally, n_flat
         self.known_precision, self.noise_shape, self.noise_rate = noise
 
-    cdef void _forget(self) noexcept:
-        """Forget, before the row in the buffer is learned."""
-
     cdef int _append(self, double weight) except -1:
         cdef double error, df, scale, log_density
         if self.tally is None:
             if weight > 0.0 and self.counts[1] > 0.0:
-                self._forget()
+                self._forget(weight)
             self._take(weight)
             return True
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
@@ -44,7 +41,7 @@ cdef class ForgettingPath(RowPath):
         memcpy(&self.saved[0], &self.triangle[0, 0], self.saved.shape[0] * sizeof(double))
         self.saved_count = self.counts[0]
         if self.counts[1] > 0.0:
-            self._forget()
+            self._forget(weight)
         memcpy(&self.row[0], &self.buffer[0], self.row.shape[0] * sizeof(double))
         spread = pk_predict_before(&self.triangle[0, 0], &self.row[0], root, self.buffer[self.shape.p] / root, self.shape, error,
                              &residual)
@@ -83,7 +80,7 @@ cdef class DirectionalPath(ForgettingPath):
         self.fade(discount, prior)
         self.work = _aligned(4 * self.shape.ld)
 
-    cdef void _forget(self) noexcept:
+    cdef void _forget(self, double weight) noexcept:
         cdef Py_ssize_t j, spent = 0
         if self.discount < 1.0:
             for j in range(self.shape.p):
@@ -92,25 +89,6 @@ cdef class DirectionalPath(ForgettingPath):
             pk_fade_along(&self.triangle[0, 0], &self.prior[0, 0], &self.work[0], self.discount, &self.work[self.shape.ld],
                           self.shape)
             self.counts[0] = spent + self.discount * (self.counts[0] - spent)
-
-
-cdef class WanderingPath(ForgettingPath):
-    """Learns rows; before each, coefficients move by Normal(0, variance), ``variance`` (p,) relative to the noise's."""
-
-    cdef double[::1] variance, wide
-
-    def __init__(self, triangle, counts, bint intercept, names, variance):
-        cdef Py_ssize_t q
-        ForgettingPath.__init__(self, triangle, counts, intercept, names)
-        self.variance = np.array(variance, dtype=np.float64)
-        if self.variance.shape[0] != self.shape.p:
-            raise ValueError(f"variance has length {self.variance.shape[0]}: expected {self.shape.p}")
-        q = self.shape.q + self.shape.p
-        self.wide, self.panel = _aligned(q * ((q + PK_LINE - 1) // PK_LINE * PK_LINE)), _aligned(PK_PANEL * q)
-
-    cdef void _forget(self) noexcept:
-        if self.shape.p > 0:
-            pk_random_walk_step(&self.triangle[0, 0], &self.variance[0], &self.wide[0], &self.panel[0], self.shape)
 
 
 cdef class WindowPath(RowPath):

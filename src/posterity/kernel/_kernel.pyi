@@ -46,6 +46,7 @@ def learn_random_walk(
     intercept: bool,
     elapsed: Array,
     variance: Array,
+    slope: int = -1,
 ) -> tuple[Array, Array, Array]: ...
 def slide(
     triangle: Array,

@@ -24,7 +24,14 @@ cdef extern from "posterity_kernel.h" nogil:
     Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
     int pk_learn_stabilized(double *T, double *buffer, double *flight, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
     void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
-    void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows, pk_shape shape, const double *variance, const double *elapsed, double *step, const pk_before *before)
+    ctypedef struct pk_walk:
+        const double *variance
+        const double *elapsed
+        Py_ssize_t slope
+        double *step
+        double *work
+    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
+    void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_walk *walk, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
     void pk_learn_bank(double *bank, Py_ssize_t count, double *buffer, const pk_rows *rows, pk_shape shape, const pk_before *before)
@@ -256,22 +263,32 @@ def learn_directional(double[:, ::1] triangle, Py_ssize_t n_targets, const doubl
     return before.arrays()
 
 
+cdef Py_ssize_t _check_slope(Py_ssize_t slope, pk_shape shape, bint intercept) except -2:
+    if slope >= 0 and not intercept <= slope < shape.p:
+        raise ValueError(f"slope is {slope}: there is no such coefficient of a feature")
+    return slope
+
+
 def learn_random_walk(double[:, ::1] triangle, Py_ssize_t n_targets, const double[:, :] X, const double[:, ::1] Y,
                     const double[::1] weights, bint intercept, const double[::1] elapsed not None,
-                    const double[::1] variance not None):
-    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i])."""
+                    const double[::1] variance not None, Py_ssize_t slope=-1):
+    """As ``learn_rows``, but before row i the coefficients move by Normal(0, variance * elapsed[i]).
+
+    A coefficient ``slope`` of a feature moves alone, where it is given, and its variance is relative to what is known
+    of it, and to what the row tells of it: pk_slope_step.
+    """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef Py_ssize_t q = shape.q + shape.p
-    cdef double[::1] wide = _aligned(q * leading_dimension(q)), panel = _aligned(PK_PANEL * q)
-    cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1)
+    cdef double[::1] buffer = _aligned(shape.ld), step = np.empty(shape.p + 1), work = _aligned(PK_WALK_SIZE(shape))
     cdef _Before before = _Before(rows.n, shape.k)
+    cdef pk_walk walk
     _check_length(elapsed, rows.n, "elapsed")
     _check_length(variance, shape.p, "variance")
     if rows.n > 0 and shape.p > 0:
+        walk.variance, walk.elapsed, walk.step, walk.work = &variance[0], &elapsed[0], &step[0], &work[0]
+        walk.slope = _check_slope(slope, shape, intercept)
         with nogil:
-            pk_learn_random_walk(&triangle[0, 0], &buffer[0], &wide[0], &panel[0], &rows, shape, &variance[0],
-                               &elapsed[0], &step[0], &before.pointers)
+            pk_learn_random_walk(&triangle[0, 0], &buffer[0], &rows, shape, &walk, &before.pointers)
     return before.arrays()
 
 

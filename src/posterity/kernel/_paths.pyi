@@ -21,6 +21,7 @@ class RowPath:
     def learn(self, x: Row, y: float, weight: float = 1.0) -> bool: ...
     def close(self) -> None: ...
     def fade(self, discount: float, prior: Array | None = None) -> None: ...
+    def wander(self, variance: ArrayLike, slope: int = -1) -> None: ...
     def go_together(
         self,
         companion: RowPath | None,
@@ -47,16 +48,6 @@ class DirectionalPath(ForgettingPath):
         names: Sequence[str] | None,
         discount: float,
         prior: Array,
-    ) -> None: ...
-
-class WanderingPath(ForgettingPath):
-    def __init__(
-        self,
-        triangle: Array,
-        counts: Array,
-        intercept: bool,
-        names: Sequence[str] | None,
-        variance: ArrayLike,
     ) -> None: ...
 
 class WindowPath(RowPath):

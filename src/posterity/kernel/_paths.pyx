@@ -37,7 +37,9 @@ cdef extern from "posterity_one_site.h" nogil:
 cdef extern from "posterity_members.h" nogil:
     void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
     void pk_fade_along(double *T, const double *prior, double *x, double discount, double *work, pk_shape shape)
-    void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
+    void pk_slope_step(double *T, Py_ssize_t c, double x, double growth, int intercept, double *work, pk_shape shape)
+    void pk_random_walk_step(double *T, const double *variance, double *work, pk_shape shape)
     double pk_predict_before(const double *T, double *row, double root, double y, pk_shape shape, double *error, double *residual)
     double pk_log_t(double error, double v, double scale)
     double PK_MAX_LOG_DENSITY
@@ -120,6 +122,10 @@ cdef class RowPath:
     cdef double discount
     cdef double[:, ::1] prior
     cdef double[::1] held, panel
+    # How far coefficients move before a row, if they do.
+    cdef double[::1] variance, moves
+    cdef Py_ssize_t slope
+    cdef bint forgets
 
     cdef double[:, ::1] triangle
     cdef double[::1] counts, buffer
@@ -139,7 +145,7 @@ cdef class RowPath:
         self.buffer = _aligned(self.shape.ld)
         self.names = None if names is None else tuple(names)
         self.places = {name: place for place, name in enumerate(self.names or ())}
-        self.discount = 1.0
+        self.discount, self.variance = 1.0, None
 
     def fade(self, double discount, double[:, ::1] prior=None):
         """Discount all information by ``discount``, in (0, 1], before each row but the first; not ``prior``, if given."""
@@ -147,8 +153,19 @@ cdef class RowPath:
             raise ValueError(f"discount is {discount}: it must be above 0 and at most 1")
         if prior is not None and (prior.shape[0] != self.shape.q or prior.shape[1] != self.shape.ld):
             raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of this triangle")
-        self.discount, self.prior = discount, prior
+        self.discount, self.prior, self.forgets = discount, prior, discount < 1.0
         self.held, self.panel = _aligned(self.shape.q), _aligned(PK_PANEL * self.shape.q)
+
+    def wander(self, variance, Py_ssize_t slope=-1):
+        """Let coefficients move by Normal(0, ``variance`` (p,)), relative to the noise's, before each row but the first.
+
+        Or one ``slope`` alone: as ``learn_random_walk``.
+        """
+        self.variance, self.forgets = np.array(variance, dtype=np.float64), self.shape.p > 0
+        self.slope = slope
+        if self.variance.shape[0] != self.shape.p or not (slope < 0 or self.intercept <= slope < self.shape.p):
+            raise ValueError(f"variance has length {self.variance.shape[0]}: expected {self.shape.p}")
+        self.moves = _aligned(PK_WALK_SIZE(self.shape))
 
     def learn(self, x, double y, double weight=1.0):
         """Append the row ``x`` (array of length m, or mapping of names), target ``y``.
@@ -180,14 +197,29 @@ cdef class RowPath:
 
     cdef int _append(self, double weight) except -1:
         """Forget, then learn the row in the buffer, which is times the root of its weight; False if it can't."""
-        if self.discount < 1.0 and weight > 0.0 and self.counts[1] > 0.0:
-            pk_fade_one(&self.triangle[0, 0], &self.held[0], &self.panel[0], self.discount,
-                        NULL if self.prior is None else &self.prior[0, 0], self.shape)
-            self.counts[0] *= self.discount
+        if self.forgets and weight > 0.0 and self.counts[1] > 0.0:
+            self._forget(weight)
         pk_append_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
         self.counts[0] += weight
         self.counts[1] += weight
         return True
+
+    cdef void _forget(self, double weight) noexcept:
+        """Forget, before the row in the buffer, which is times the root of its weight, is learned."""
+        self._fade(&self.triangle[0, 0], sqrt(weight))
+        self.counts[0] *= self.discount
+
+    cdef void _fade(self, double *triangle, double root) noexcept:
+        if self.discount < 1.0:
+            pk_fade_one(triangle, &self.held[0], &self.panel[0], self.discount,
+                        NULL if self.prior is None else &self.prior[0, 0], self.shape)
+        if self.variance is None:
+            return
+        if self.slope < 0:
+            pk_random_walk_step(triangle, &self.variance[0], &self.moves[0], self.shape)
+        else:
+            pk_slope_step(triangle, self.slope, self.buffer[self.slope] / root, self.variance[self.slope], self.intercept,
+                          &self.moves[0], self.shape)
 
     def go_together(self, RowPath companion, long long[::1] clock not None, waiting, known=None, stream=None):
         """Let the factor of ``companion``, of the same shape, learn every row as well, if there is one.

@@ -50,8 +50,9 @@ cdef class SitePath(RowPath):
             row, start = kept, before.with_row(kept, y, weight)
         if not self._fill(x, 1.0):
             return self.learn(self._as_array(x), y, weight)
-        cdef double left = self.discount if weight > 0.0 and self.counts[1] > 0.0 else 1.0
-        cdef double *triangle = self._faded(left)
+        cdef bint forgets = self.forgets and weight > 0.0 and self.counts[1] > 0.0
+        cdef double left = self.discount if forgets else 1.0
+        cdef double *triangle = self._faded() if forgets else &self.triangle[0, 0]
         variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
@@ -61,9 +62,9 @@ cdef class SitePath(RowPath):
         if self.closed or self.statistics.start is not before or not self._holds(row):
             return False
         # What goes along fades with what it learns: the row must weigh something there, too.
-        if self.companion is not None and left < 1.0 and not precision > 0.0:
+        if self.companion is not None and forgets and not precision > 0.0:
             return False
-        if left < 1.0:
+        if forgets:
             memcpy(&self.triangle[0, 0], triangle, self.shape.q * self.shape.ld * sizeof(double))
             self.counts[0] *= left
         if precision > 0.0:
@@ -89,13 +90,10 @@ cdef class SitePath(RowPath):
         counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL
         return counts and 0.0 <= y <= MOST_COUNT and floor(y) == y
 
-    cdef double *_faded(self, double left) noexcept:
-        """The triangle, or a copy of it that counts for so much less."""
-        if left == 1.0:
-            return &self.triangle[0, 0]
+    cdef double *_faded(self) noexcept:
+        """A copy of the triangle, as it is before the next row."""
         memcpy(&self.spare[0], &self.triangle[0, 0], self.shape.q * self.shape.ld * sizeof(double))
-        pk_fade_one(&self.spare[0], &self.held[0], &self.panel[0], left,
-                    NULL if self.prior is None else &self.prior[0, 0], self.shape)
+        self._fade(&self.spare[0], 1.0)
         return &self.spare[0]
 
     cdef double _believe(self, double *mean) noexcept:

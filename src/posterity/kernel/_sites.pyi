@@ -45,6 +45,9 @@ def learn_sites(
     offsets: Array | None = None,
     discounts: Array | None = None,
     prior: Array | None = None,
+    variance: Array | None = None,
+    elapsed: Array | None = None,
+    slope: int = -1,
 ) -> tuple[Array, Array, Array, Array, Array]: ...
 
 class SiteSweeps:

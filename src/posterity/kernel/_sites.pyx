@@ -23,7 +23,14 @@ cdef extern from "posterity_site_rows.h" nogil:
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_find_moments(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *log_mass, double *moved, double *ratio)
     void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
-    int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, pk_shape shape, const pk_predictions_out *outputs)
+    ctypedef struct pk_walk:
+        const double *variance
+        const double *elapsed
+        Py_ssize_t slope
+        double *step
+        double *work
+    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
+    int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, const pk_walk *walk, pk_shape shape, const pk_predictions_out *outputs)
 
 cdef extern from "posterity_matching.h" nogil:
     ctypedef struct pk_sites_now:
@@ -186,11 +193,12 @@ def average_softplus(const double[::1] mean, const double[::1] variance):
 
 def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, const double[:, :] X,
                 const double[::1] y, const double[::1] weights, bint intercept, const double[::1] offsets=None,
-                const double[::1] discounts=None, const double[:, ::1] prior=None):
+                const double[::1] discounts=None, const double[:, ::1] prior=None, const double[::1] variance=None,
+                const double[::1] elapsed=None, Py_ssize_t slope=-1):
     """Learn observations one by one, in place, each through its site; the noise of the rows has precision 1.
 
     All before row i is first discounted by discounts[i]; with ``prior``, which the triangle holds, all but
-    that. ``offsets`` are added to eta = x.w. Returns mean and variance (n,) of eta before each row, offset
+    that. Or the coefficients move by Normal(0, variance (p,) * elapsed[i]), or one ``slope`` alone: ``learn_random_walk``. ``offsets`` are added to eta = x.w. Returns mean and variance (n,) of eta before each row, offset
     included, and the log normaliser, precision and target (n,) of its site.
     """
     cdef pk_likelihood likelihood = _likelihood(code, parameters, moments)
@@ -208,7 +216,13 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef const double *kept = NULL if prior is None else &prior[0, 0]
     cdef double[::1] buffer = _aligned(PK_SITE_WORK_SIZE(shape)), held = np.zeros(shape.p + 1)
     cdef double[::1] panel = _aligned(PK_PANEL * shape.q if prior is not None else 0)
+    cdef double[::1] step = np.empty(shape.p + 1), moves = _aligned(0 if variance is None else PK_WALK_SIZE(shape))
+    cdef pk_walk walk
     cdef double *work = NULL
+    walk.variance, walk.elapsed = _given(variance, shape.p, "variance"), _given(elapsed, n, "elapsed")
+    walk.slope = slope
+    if (variance is None) != (elapsed is None) or (slope >= 0 and not intercept <= slope < shape.p):
+        raise ValueError("variance and elapsed belong together, and a slope is the place of a feature's coefficient")
     out = np.empty((5, n))
     cdef double[:, ::1] room = out
     if n > 0:
@@ -216,8 +230,10 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
         work = &panel[0] if panel.shape[0] else NULL
         outputs.mean, outputs.variance, outputs.log_normalizer = &room[0, 0], &room[1, 0], &room[2, 0]
         outputs.precision, outputs.target = &room[3, 0], &room[4, 0]
+        walk.step, walk.work = &step[0], &moves[0] if moves.shape[0] else NULL
         with nogil:
-            status = pk_learn_sites(&triangle[0, 0], &buffer[0], work, &likelihood, &rows, added, kept, shape, &outputs)
+            status = pk_learn_sites(&triangle[0, 0], &buffer[0], work, &likelihood, &rows, added, kept,
+                                    &walk if walk.variance else NULL, shape, &outputs)
     if status:
         raise ArithmeticError("the triangle holds less than its prior")
     return tuple(out)

@@ -214,20 +214,66 @@ static void pk_learn_directional(double *T, double *buffer, const pk_rows *rows,
 
 /* ---- coefficients that wander -------------------------------------------------------------------- */
 
+/* Rotate row i + 1 into row i, from column i on, so that column c of the first has the norm of both; nothing is left below. */
+PK_INLINE void pk_rotate_up(double *T, ptrdiff_t i, ptrdiff_t c, pk_shape shape)
+{
+    double *restrict above = T + i * shape.ld, *restrict below = above + shape.ld;
+    double a = above[c], b = below[c], norm = sqrt(a * a + b * b);
+    if (b == 0.0 || !(norm > 0.0))
+        return;
+    double cosine = a / norm, sine = b / norm;
+    for (ptrdiff_t v = i & -PK_LANES; v < shape.ld; v += PK_LANES) {
+        pk_vector *first = (pk_vector *)(above + v), *second = (pk_vector *)(below + v), old = *first;
+        *first = cosine * old + sine * *second;
+        *second = cosine * *second - sine * old;
+    }
+    above[c] = norm;
+    below[c] = 0.0;
+}
+
+/* Coefficient c alone moves by a step ~ Normal(0, variance), and what the rows before `first` say stays. Rotations take all
+ * that is known of c, R's column, to row `first`, which then knows less, 1 / R_fc^2 + variance; others make R a triangle
+ * again. 0, and nothing happens, where a direction up to c is open. */
+PK_INLINE int pk_walk_one(double *T, ptrdiff_t c, ptrdiff_t first, double variance, pk_shape shape)
+{
+    for (ptrdiff_t i = first; i <= c; i++)
+        if (T[i * shape.ld + i] == 0.0)
+            return 0;
+    for (ptrdiff_t i = c - 1; i >= first; i--)
+        pk_rotate_up(T, i, c, shape);
+    double *row = T + first * shape.ld, left = 1.0 / sqrt(1.0 + variance * row[c] * row[c]);
+    for (ptrdiff_t k = first; k < shape.q; k++)
+        row[k] *= left;
+    for (ptrdiff_t i = first; i < c; i++)
+        pk_rotate_up(T, i, i, shape);
+    double *last = T + c * shape.ld, sign = last[c] < 0.0 ? -1.0 : 1.0;
+    for (ptrdiff_t k = c; k < shape.q; k++)
+        last[k] *= sign;
+    return 1;
+}
+
+#define PK_WALK_SIZE(shape) (((shape).q + (shape).p) * ((shape).q + (shape).p + PK_LINE + PK_PANEL))
+
 /* Coefficients move by a step ~ Normal(0, variance) (p), in units of the noise's variance.
  *
  * Rows of the step (those with a variance) and of the coefficients after it, w = v + step:
  *     [ variance^-1/2   0   0 ]        what is known of the step
  *     [     -R          R   Z ]        what is known of v = w - step
  * The triangle of this stack, below the rows of the step, is what is known of w (Bierman 1977).
- * wide (q + p, ...) and panel (q + p, PK_PANEL) are work space. */
-PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wide, double *panel, pk_shape shape)
+ * Where one moves alone pk_walk_one does the same sooner. work (PK_WALK_SIZE). */
+PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *work, pk_shape shape)
 {
-    ptrdiff_t steps = 0;
+    ptrdiff_t steps = 0, one = 0;
     for (ptrdiff_t c = 0; c < shape.p; c++)
-        steps += variance[c] > 0.0;
+        if (variance[c] > 0.0) {
+            steps++;
+            one = c;
+        }
+    if (steps == 0 || (steps == 1 && pk_walk_one(T, one, 0, variance[one], shape)))
+        return;
     pk_shape both = {shape.p + steps, shape.k, shape.q + steps, 0};
     both.ld = (both.q + PK_LINE - 1) & -PK_LINE;
+    double *panel = work, *wide = work + PK_PANEL * both.q;
     memset(wide, 0, (size_t)(both.q * both.ld) * sizeof(double));
     for (ptrdiff_t c = 0, s = 0; c < shape.p; c++)
         if (variance[c] > 0.0) {
@@ -256,18 +302,58 @@ PK_INLINE void pk_random_walk_step(double *T, const double *variance, double *wi
         memcpy(T + j * shape.ld, wide + (steps + j) * both.ld + steps, (size_t)shape.q * sizeof(double));
 }
 
-/* Learn rows in order; before row i the coefficients wander for elapsed[i] >= 0 units of time.
- * buffer (ld), step (p). */
-static void pk_learn_random_walk(double *T, double *buffer, double *wide, double *panel, const pk_rows *rows,
-                               pk_shape shape, const double *variance, const double *elapsed,
-                               double *step, const pk_before *before)
+/* Of what a row tells of a slope, relative to what is known, the most that the slope may have moved before it. */
+#define PK_MOVES_A_VISIT 10.0
+
+/* Slope c moves alone, and what is expected at the mean of its feature stays. Its variance P grows by `growth` of it at
+ * most, and only so far as the row tells of c, a square (x - mean)^2 P: what no row visits is not forgotten. work (p). */
+PK_INLINE void pk_slope_step(double *T, ptrdiff_t c, double x, double growth, int intercept, double *work, pk_shape shape)
+{
+    double away = x - (intercept && T[0] != 0.0 ? T[c] / T[0] : 0.0), known = 0.0;
+    for (ptrdiff_t k = c; k < shape.p; k++) { /* R^-T e_c */
+        double left = k == c;
+        for (ptrdiff_t i = c; i < k; i++)
+            left -= T[i * shape.ld + k] * work[i];
+        work[k] = left / T[k * shape.ld + k];
+        known += work[k] * work[k];
+    }
+    if (!(known < 1e150)) /* NaN where a direction is open */
+        return;
+    double visit = PK_MOVES_A_VISIT * away * away * known;
+    (void)pk_walk_one(T, c, intercept, known * (visit < growth ? visit : growth), shape);
+}
+
+/* Coefficients that wander before row i for elapsed[i] >= 0 units of time; step (p), work (PK_WALK_SIZE). A slope, where
+ * it is not negative, wanders alone, and its variance is the growth of pk_slope_step. */
+typedef struct {
+    const double *variance, *elapsed;
+    ptrdiff_t slope;
+    double *step, *work;
+} pk_walk;
+
+PK_INLINE void pk_wander(double *T, const pk_walk *walk, const pk_rows *rows, ptrdiff_t i, pk_shape shape)
+{
+    double elapsed = walk->elapsed[i];
+    ptrdiff_t c = walk->slope;
+    if (!(elapsed > 0.0))
+        return;
+    if (c >= 0) { /* a row without weight is time that passes */
+        double x = rows->X[i * rows->x_stride + (c - rows->intercept) * rows->x_step];
+        int tells = !rows->weights || rows->weights[i] > 0.0;
+        pk_slope_step(T, c, tells ? x : INFINITY, walk->variance[c] * elapsed, rows->intercept, walk->work, shape);
+        return;
+    }
+    for (c = 0; c < shape.p; c++)
+        walk->step[c] = walk->variance[c] * elapsed;
+    pk_random_walk_step(T, walk->step, walk->work, shape);
+}
+
+/* Learn rows in order; before each the coefficients wander. buffer (ld). */
+static void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_walk *walk,
+                                 const pk_before *before)
 {
     for (ptrdiff_t i = 0; i < rows->n; i++) {
-        if (elapsed[i] > 0.0) {
-            for (ptrdiff_t c = 0; c < shape.p; c++)
-                step[c] = variance[c] * elapsed[i];
-            pk_random_walk_step(T, step, wide, panel, shape);
-        }
+        pk_wander(T, walk, rows, i, shape);
         pk_learn_row_by_rotations(T, buffer, rows, i, shape, before);
     }
 }

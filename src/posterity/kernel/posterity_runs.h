@@ -55,12 +55,17 @@ PK_INLINE double pk_added_evidence(const pk_run_rules *rules, double weight, dou
            - 0.5 * (weight * (log(twice_rate) + 1.1447298858494001741) + log(spread));
 }
 
-/* By how much a row is more probable as an outlier, log, in a run that gives it the log density `plain`; 0 where it is not. */
+/* By how much a row is more probable as an outlier, log, in a run that gives it the log density `plain`; 0 where it is not.
+ * One still further off has noise of the size of its error: else a gross one would be a change. */
 PK_INLINE double pk_gain_of_outlier(const pk_run_rules *rules, double plain, double weight, double error, double leverage,
                                     double residual_df, double residual)
 {
-    double outlier = pk_added_evidence(rules, weight, error / rules->outlier_scale, leverage, residual_df, residual, 1)
-                     - weight * log(rules->outlier_scale) + rules->log_outlier;
+    double known = rules->known_precision, count = residual_df + 2.0 * rules->shape;
+    double variance = known > 0.0 ? 1.0 / known : (residual + 2.0 * rules->rate) / count;
+    double size = fabs(error) / sqrt(variance * (1.0 + leverage));
+    double scale = size > rules->outlier_scale ? size : rules->outlier_scale;
+    double outlier = pk_added_evidence(rules, weight, error / scale, leverage, residual_df, residual, 1)
+                     - weight * log(scale) + rules->log_outlier;
     return outlier > plain ? outlier - plain : 0.0;
 }
 

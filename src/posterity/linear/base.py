@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
-from posterity.forgetting.words import read_forgetting
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
-from posterity.linear.categories import NAME_LEVELS, Categories
+from posterity.linear.categories import Categories
 from posterity.linear.columns import ModelColumns
 from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
@@ -302,19 +301,8 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         places = known.places_in(categories)
         wider._begin_as(self, categories)
         first = self._posterior.n_coefficients - len(places)
-        try:
-            widen(
-                wider._posterior_or_none,
-                self._posterior,
-                np.concatenate([np.arange(first), first + places]),
-            )
-        except ValueError as error:
-            kind = type(read_forgetting(self.forgetting) or self).__name__
-            name, level = known.find_new(categories)
-            raise ValueError(
-                f"the level {level!r} of column {name!r} is new, and {kind} takes no levels that "
-                f"come later: {NAME_LEVELS.format(name)}"
-            ) from error
+        places = np.concatenate([np.arange(first), first + places])
+        widen(wider._posterior_or_none, self._posterior, places)
         wider._now = self._now
         return wider
 

@@ -138,15 +138,6 @@ class Categories:
         """Return True if all levels of a row of features (d,) are known."""
         return all(x[one.place] > 0.0 for one in self.each)
 
-    def find_new(self, wider: Categories) -> tuple[str, str]:
-        """The first level that is new among those of ``wider``: of which column, and which."""
-        return next(
-            (one.name, level)
-            for one, its in zip(self.each, wider.each, strict=True)
-            for level in its.levels
-            if level not in one.levels
-        )
-
     def places_in(self, wider: Categories) -> NDArray[np.intp]:
         """Where the columns are among those with more levels.
 

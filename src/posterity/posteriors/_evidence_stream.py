@@ -305,7 +305,7 @@ class EvidenceStream(LinearPosterior):
         """A path by which the stream's only node learns rows, and the data with it."""
         nodes = self.nodes_ahead()
         (node,) = nodes.posteriors
-        path, data = node.open_path(kind, names, *how), super().row_path(names)
+        path, data = node.open_path(kind, names, *how), super().open_path(RowPath, names)
         path.go_together(data, self.state.clock, self.find_constant_features, self.state, nodes)
         return path
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
@@ -86,25 +85,19 @@ def learn_rows(
     """Learn row after row in ``posterior``: in the kernel, where that knows how."""
 
     def learn(one: LinearPosterior, some: SiteRows) -> LearnedSites:
-        if likelihood.kernel_code is None or not one.memory.only_discounts:
+        if likelihood.kernel_code is None or not one.memory.compiles_sites:
             return learn_each_row(one, likelihood, approximation, some)
         code = SiteCode(*likelihood.kernel_code, approximation == "moments")
         of_factor = replace(some, intercept=one.intercept)
-        before = learn_sites(one.factor, code, of_factor, *_find_fading(one, some))
+        elapsed = some.elapsed.copy()
+        if one.factor.seen == 0.0:  # before the first row there is nothing to forget
+            elapsed[: some.first + 1] = 0.0
+        fading = one.memory.before_sites(one, elapsed)
+        before = learn_sites(one.factor, code, of_factor, **fading)
         sites = Sites(before.precision, before.target, before.log_normalizer)
         return LearnedSites(before.mean, before.variance, sites)
 
     return join_learned_sites(posterior.learn_sites(learn, rows))
-
-
-def _find_fading(one: LinearPosterior, rows: SiteRows) -> tuple[Array | None, Factor | None]:
-    """Return the discounts before each row, if any, and the prior that does not fade."""
-    if not one.memory.forgets:
-        return None, None
-    elapsed = rows.elapsed.copy()
-    if one.factor.seen == 0.0:  # before the first row there is nothing to forget
-        elapsed[: rows.first + 1] = 0.0
-    return one.memory.discounts(elapsed), one.prior if one.memory.keeps_prior else None
 
 
 def learn_each_row(

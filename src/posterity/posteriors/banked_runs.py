@@ -159,6 +159,10 @@ class BankedRuns(Runs):
 
     # ---- learning ------------------------------------------------------------------------------
 
+    def learn(self, *rows: Any) -> Any:
+        """Learn rows; returns the mixture predicted for each target before its row."""
+        return self.learn_and_score(*rows)[0]
+
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn rows; returns the mixture predicted for each target, and its log densities (n,).
 
@@ -255,7 +259,7 @@ class BankedRuns(Runs):
         return cast(RowPath, RunsPath(Factor(self.fresh.n_features).row_path(False, names), self))
 
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features, beside others that know of them.
+        """Know what ``other`` does, of fewer features.
 
         In a run a feature is as if it had been 0 in all rows. Nothing begins anew, and no run is
         told from another, by a row of a direction that the prior leaves open.

@@ -137,6 +137,11 @@ class LinearPosterior:
         """Return ``read(self)``; of an ensemble, the weighted average of it over the members."""
         return read(self)
 
+    @property
+    def common(self) -> Any:
+        """The same; of an ensemble, what stands for all its members."""
+        return self
+
     # The prediction that ``read`` reads of it: of an ensemble, the mixture.
     mixture_of = average_of
 

@@ -296,10 +296,11 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        fades, learned = self.inner.memory.only_discounts, self.statistics.phi is not None
-        if learned or (self.keeps_first_rows and self.statistics.start is None):
+        if self.statistics.phi is not None:
             return False
-        return self.likelihood.kernel_code is not None and (fades or not self.memory.forgets)
+        if self.keeps_first_rows and self.statistics.start is None:
+            return False
+        return self.likelihood.kernel_code is not None and self.inner.memory.compiles_sites
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
@@ -314,7 +315,7 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        one = self.inner.memory.only_discounts or not self.learns_prior
+        one = self.inner.memory.compiles_sites or not self.learns_prior
         return one and self.likelihood.kernel_code is not None
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:

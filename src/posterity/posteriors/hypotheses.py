@@ -39,8 +39,8 @@ NO_NEW_CLASS = (
 class Hypotheses:
     """Base of what is mixed: it learns rows in all its members, and says how they are weighed.
 
-    Each kind has ``learn`` or ``learn_and_score``. What learns changes it in place, and may leave
-    it unusable where it raises: it is a copy that learns, and takes its place.
+    What learns changes it in place, and may leave it unusable where it raises: it is a copy that
+    learns, and takes its place.
     """
 
     log_evidence: float
@@ -90,7 +90,7 @@ class Hypotheses:
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        return self.learn_and_score(X, y, weights, elapsed, *offsets)[0]
+        raise NotImplementedError  # each kind says how
 
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn the same; returns the mixture, and its log densities (n,) times the weights."""
@@ -112,6 +112,11 @@ class Hypotheses:
         """True if there is a path that learns and predicts single rows."""
         return False
 
+    @property
+    def predicts_rows(self) -> bool:
+        """True if that path predicts them as well."""
+        return self.has_row_path
+
     def add_classes(self, n_classes: int) -> None:
         """Refuse: with another class, the members' earlier predictions would differ."""
         raise ValueError(NO_NEW_CLASS)
@@ -123,9 +128,6 @@ class Hypotheses:
     def take_rows(self, other: Any, target: Callable[[Array], Array]) -> None:
         """Refuse to know the rows of ``other``: several members have several posteriors of them."""
         raise ValueError(NO_LATE_CLASS)
-
-    # True if features can join later, and ``widen_from`` lets them.
-    takes_features: ClassVar[bool] = False
 
     def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> None:
         """Know what ``other`` does, of fewer features."""

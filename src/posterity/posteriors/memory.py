@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,8 @@ class Memory:
     by_direction: ClassVar[bool] = False
     # True if compiled code learns single rows of one target, by ``row_path`` or ``fade``.
     has_fast_learn_one: ClassVar[bool] = False
+    # True if compiled code learns rows that stand for observations: see ``before_sites``.
+    compiles_sites: ClassVar[bool] = False
     # What users call it, if not by its class.
     name = ""
     # Why rows can't be unlearned, and models not be merged; "": they can be.
@@ -113,6 +115,10 @@ class Memory:
         if self.only_discounts and self.forgets:
             raise NotImplementedError(f"{type(self).__name__} only discounts: define how, in fade")
 
+    def before_sites(self, data: Learned, elapsed: Array) -> dict[str, Any]:
+        """What ``kernel.learn_sites`` is told to forget before each row, after this time (n,)."""
+        return {}
+
     def discounts(self, elapsed: Array) -> Array:
         """(n,) share of all information left after each time, where it only discounts."""
         return np.ones(len(elapsed))
@@ -123,6 +129,10 @@ class Memory:
 
     def in_units(self, unit: float) -> Memory:
         """The same for coefficients whose squares are in units of ``unit``."""
+        return self
+
+    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> Memory:
+        """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
         return self
 
     def check_removal(self) -> None:
@@ -146,6 +156,7 @@ class Keep(Memory):
     only_discounts: ClassVar[bool] = True
     keeps_prior: ClassVar[bool] = True
     has_fast_learn_one: ClassVar[bool] = True
+    compiles_sites: ClassVar[bool] = True
     why_not_unlearn = ""
     why_not_merge = ""
 

@@ -64,7 +64,7 @@ class MixedPosterior(LinearPosterior):
     predict_mean_ahead = read_along("hypotheses.predict_mean_ahead")
     average_of = read_along("hypotheses.average")
     has_fast_learn_one = read_along("hypotheses.has_row_path")
-    has_fast_predict_one = has_fast_learn_one
+    has_fast_predict_one = read_along("hypotheses.predicts_rows")
     # What the member that predicts best says of its features and its prior.
     prior_precision = read_along("best.prior_precision")
     pearson = read_along("best.pearson")

@@ -21,8 +21,11 @@ from posterity.kernel import (
     leading_dimension,
 )
 from posterity.noise import Joint
+from posterity.posteriors._member_paths import MemberPaths
 from posterity.posteriors.ensemble import (
+    HAS_VARIANCE,
     Ranks,
+    clip_log_densities,
     predict_and_score_rows,
     rank_next_row,
     rank_predictions,
@@ -152,6 +155,10 @@ class Switching(Hypotheses):
 
     # ---- learning ------------------------------------------------------------------------------
 
+    def learn(self, *rows: Any) -> Any:
+        """Learn rows; returns the mixture predicted for each target before its row."""
+        return self.learn_and_score(*rows)[0]
+
     def learn_and_score(self, X: Array, y: Array, weights: Array | None, *others: Array) -> Any:
         """Learn rows; returns the mixture predicted for each target, and its log densities (n,)."""
         predictions, densities, ranks = self._learn_members(X, y, weights, *others)
@@ -210,18 +217,38 @@ class Switching(Hypotheses):
             densities, ranks, scores.members, scores.rates, persistence, self.outer_persistence
         )
 
+    def _rank_gained(self, gained: Array) -> Ranks:
+        """Ranks (k, 1) of members that learned one row: by its site, so that each has a spread."""
+        return np.full(gained.shape, HAS_VARIANCE, dtype=np.uint8)
+
+    def learn_weights(self, gained: Array) -> None:
+        """Weigh the members by what a row, which they have learned, added to their evidences."""
+        densities = clip_log_densities(gained)[:, None]
+        _, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
+        self.scores.log_evidence += log_density
+
     @property
     def has_row_path(self) -> bool:
-        """True if all members are Gaussian: they do no more than fade towards their priors."""
-        return all(one.rows_leave_no_trace for one in self.members)
+        """True if compiled code learns single rows in all members."""
+        return all(one.has_fast_learn_one for one in self.members)
+
+    @property
+    def predicts_rows(self) -> bool:
+        """True if it predicts them as well: all members are Gaussian."""
+        return self.has_row_path and all(one.rows_leave_no_trace for one in self.members)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return the compiled path that learns and predicts single rows, or only reads them."""
         if not self.has_row_path:
             return super().row_path(names)
+        return self._open_path(Factor(self.common.n_features).row_path(False, names))
+
+    def _open_path(self, reader: RowPath) -> RowPath:
+        if not self.predicts_rows:
+            return cast(RowPath, MemberPaths(reader, self))
         common = self.common
         path = MembersPath(
-            Factor(common.n_features).row_path(False, names),
+            reader,
             common.n_coefficients,
             common.intercept,
             len(self.members),
@@ -233,8 +260,6 @@ class Switching(Hypotheses):
             self.outer_persistence,
         )
         return cast(RowPath, path)
-
-    takes_features = True
 
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
