@@ -10,28 +10,31 @@ is told in :mod:`posterity.evidence._local_turns`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
     LOG_SHARES,
-    LONGEST_LATTICE,
     NODES,
     SMALLEST_PRECISION,
     SMALLEST_RESIDUAL,
     SWEEPS,
     TOLERANCE,
     TOLERANCE_OF_ONE,
+    TOLERANCE_OF_PARTS,
     StandardRows,
     Turns,
-    compute_log_hyperprior,
     find_precisions,
     make_local_prior,
+    split_hyperprior,
 )
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
@@ -138,10 +141,12 @@ class LocalScales(Integrated):
                 with_bases=self.most_nodes > 1,
             )
             rows = _standardize(data, noise, intercept, mean, columns)
-            turns = None if rows is None else self._find_precisions(rows)
+            turns = None if rows is None else self._find_precisions(rows, rows.log_hyperprior)
             if rows is not None and turns is not None and not _explain_all(rows, turns):
-                log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
-                chosen = self._choose_nodes(turns, noise, pinned, log_evidence, data.count)
+                weigh = partial(_compute_log_evidence, data, noise, intercept)
+                if rows.could_be_met and self.most_nodes > 1:
+                    turns = self._part_shared_scale(rows, turns, weigh)
+                chosen = self._choose_nodes(turns, noise, pinned, weigh(turns), data.count)
                 found = columns.compute_precisions(chosen.precisions, len(squares))
                 precisions, contrasts = found
                 held = compute_pinning_precisions(data, intercept=intercept)
@@ -168,13 +173,18 @@ class LocalScales(Integrated):
         little = told < LITTLE_TOLD * rows and told < ENOUGH_TOLD * n_features
         return Integrated(self.most_nodes, self.tolerance) if little else self
 
-    def _find_precisions(self, rows: StandardRows) -> Turns:
+    def _find_precisions(
+        self,
+        rows: StandardRows,
+        log_hyperprior: Array,
+        tolerance: float | None = None,
+        start: Array | None = None,
+    ) -> Turns:
         """In the kernel, of few columns."""
-        m = rows.matrix.shape[1]
-        tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
-        if m > MOST_COLUMNS:
-            return find_precisions(rows, tolerance)
-        base = rows.lattice_base
+        if tolerance is None:
+            tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
+        if rows.matrix.shape[1] > MOST_COLUMNS:
+            return find_precisions(rows, log_hyperprior, tolerance, start)
         return Turns(
             *find_local_precisions(
                 rows.matrix,
@@ -182,13 +192,24 @@ class LocalScales(Integrated):
                 rows.ends,
                 (rows.rest, rows.shape, rows.known, rows.least),
                 NODES,
-                compute_log_hyperprior(base + np.arange(float(LONGEST_LATTICE)), m),
+                log_hyperprior,
                 make_local_prior(),
                 (LOG_SHARES[0, 0], LOG_SHARES[1, 0]),
-                (base, ABOVE),
+                (rows.lattice_base, ABOVE),
                 (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
         )
+
+    def _part_shared_scale(
+        self, rows: StandardRows, turns: Turns, weigh: Callable[[Turns], float]
+    ) -> Turns:
+        """The same with a node for each part of the scale that all share."""
+        parts = [
+            self._find_precisions(rows, prior, TOLERANCE_OF_PARTS, turns.precisions)
+            for prior in split_hyperprior(rows, turns, rows.log_hyperprior)
+        ]
+        weights = softmax([weigh(part) for part in parts])
+        return turns._replace(nodes=np.array([part.precisions for part in parts]), weights=weights)
 
     def _choose_nodes(
         self,
@@ -201,7 +222,7 @@ class LocalScales(Integrated):
         """The choice, with precisions of standardised features."""
         disagreement = turns.disagreement / (count if self._compute_fitted_variance else 1.0)
         single = self.most_nodes == 1 or disagreement < self.tolerance
-        weights = np.ones(1) if single else NODES
+        weights = np.ones(1) if single else turns.weights
         return Choice(
             turns.precisions[None] if single else turns.nodes,
             weights,
@@ -252,7 +273,7 @@ def _explain_all(rows: StandardRows, turns: Turns) -> bool:
 
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:
-    """Log evidence of a normal prior of the precisions at the end of the turns."""
+    """Log evidence of the prior of scales."""
     rate = noise.parameters[2]
     flat = np.diag(data.root)[: int(intercept)]
     spectrum = Spectrum(
@@ -264,4 +285,4 @@ def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Tur
         data.count - int(intercept),
         2.0 * float(np.sum(np.log(np.abs(flat[flat != 0.0])))) + turns.log_determinant,
     )
-    return float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])
+    return turns.log_gain + float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])
