@@ -18,11 +18,13 @@ from posterity import (
 )
 from posterity.evidence import Integrated, LocalScales
 from posterity.evidence._local_turns import (
+    TOLERANCE,
     WEAK_SIGNALS,
     StandardRows,
+    Turns,
     compute_log_hyperprior,
     find_precisions,
-    split_hyperprior,
+    part_shared_scale,
 )
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
@@ -73,7 +75,8 @@ def test_the_kernel_does_as_numpy_does(
     assume(rows is not None)
     assert rows is not None
     prior = rows.log_hyperprior
-    fast, slow = LocalScales()._find_precisions(rows, prior), find_precisions(rows, prior)
+    fast = LocalScales()._find_precisions(rows, TOLERANCE, prior)
+    slow = find_precisions(rows, TOLERANCE, prior)
     np.testing.assert_allclose(fast.precisions, slow.precisions, rtol=1e-5)
     np.testing.assert_allclose(fast.nodes, slow.nodes, rtol=1e-5)
     np.testing.assert_allclose(fast[2:7], slow[2:7], rtol=1e-5, atol=1e-5)
@@ -150,7 +153,7 @@ def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:
     shrunk = (posterior / (1.0 + information * v)).sum(axis=1)
     expected = information * shrunk / (1.0 - shrunk)
     np.testing.assert_allclose(
-        find_precisions(rows, rows.log_hyperprior).precisions, expected, rtol=1e-4
+        find_precisions(rows, TOLERANCE, rows.log_hyperprior).precisions, expected, rtol=1e-4
     )
 
 
@@ -173,11 +176,11 @@ def test_wide_tables_are_read_by_their_rows() -> None:
     data = make_factor(X, 3.0 * X[:, 0] + rng.normal(size=n))
     rows = read(data, LearnedNoise())
     assert rows is not None
-    few = find_precisions(rows, rows.log_hyperprior)
+    few = find_precisions(rows, TOLERANCE, rows.log_hyperprior)
     filled = np.vstack([rows.matrix, np.zeros((m, m))])  # as many rows as columns: another way
     more = np.concatenate([rows.target, np.zeros(m)])
     padded = type(rows)(filled, more, rows.rest, rows.shape, rows.known, rows.least, rows.ends)
-    many = find_precisions(padded, padded.log_hyperprior)
+    many = find_precisions(padded, TOLERANCE, padded.log_hyperprior)
     np.testing.assert_allclose(few.precisions, many.precisions, rtol=1e-6)
     np.testing.assert_allclose(few[2:7], many[2:7], rtol=1e-6, atol=1e-6)
 
@@ -191,8 +194,14 @@ def test_fewer_rows_than_columns_have_nodes_for_parts_of_the_shared_scale(m: int
     assert rows is not None
     assert rows.could_be_met
     prior = rows.log_hyperprior
-    whole = find_precisions(rows, prior)
-    parts = split_hyperprior(rows, whole, prior)
+    whole = find_precisions(rows, TOLERANCE, prior)
+    parts: list[np.ndarray] = []
+
+    def find(log_hyperprior: np.ndarray, start: np.ndarray) -> Turns:
+        parts.append(log_hyperprior)
+        return find_precisions(rows, TOLERANCE, log_hyperprior, start)
+
+    part_shared_scale(rows, whole, find, lambda turns: turns.log_gain)
     np.testing.assert_allclose(logsumexp(parts, axis=0), prior, atol=1e-12)
     choice = LocalScales().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(m))
     assert choice.weights.sum() == pytest.approx(1.0)

@@ -27,6 +27,7 @@ The kernel has the same for few columns (``posterity_scales.h``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -35,8 +36,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
-from scipy.special import log_expit
+from scipy.special import log_expit, softmax
 
 from posterity.evidence.hyperprior import EXPONENT
 
@@ -171,10 +173,7 @@ class _Cavities(NamedTuple):
 
 
 def find_precisions(
-    rows: StandardRows,
-    log_hyperprior: Array,
-    tolerance: float = TOLERANCE,
-    start: Array | None = None,
+    rows: StandardRows, tolerance: float, log_hyperprior: Array, start: Array | None = None
 ) -> Turns:
     """Find precisions and cavities in turns, under a prior (2, g) of the shared scale."""
     m = rows.matrix.shape[1]
@@ -208,11 +207,30 @@ def find_precisions(
     )
 
 
-def split_hyperprior(rows: StandardRows, turns: Turns, log_hyperprior: Array) -> list[Array]:
-    """The prior of the shared scale in parts, whose posterior has the shares ``NODES``."""
+def part_shared_scale(
+    rows: StandardRows,
+    turns: Turns,
+    find: Callable[[Array, Array], Turns],
+    weigh: Callable[[Turns], float],
+) -> Turns:
+    """The same with nodes for parts of the shared scale, found under a hyperprior and from a start.
+
+    A coefficient moves through the parts of its own posterior beside, as far as it is known.
+    """
     cavities = _Cavities.of(rows, turns.precisions)
+    priors = _split_hyperprior(rows, cavities, turns.precisions)
+    parts = [find(prior, turns.precisions) for prior in priors]
+    known = cavities.information / (cavities.information + turns.precisions)
+    own = (turns.nodes / turns.precisions) ** known
+    nodes = np.array([part.precisions for part in parts]) * own
+    return turns._replace(nodes=nodes, weights=softmax([weigh(part) for part in parts]))
+
+
+def _split_hyperprior(rows: StandardRows, cavities: _Cavities, precisions: Array) -> list[Array]:
+    """The prior of the shared scale in parts, whose posterior has the shares ``NODES``."""
+    log_hyperprior = rows.log_hyperprior
     reach = cavities.compute_reach(rows)
-    shared = _Tilted.of(rows, cavities, turns.precisions, reach, log_hyperprior).shared
+    shared = _Tilted.of(rows, cavities, precisions, reach, log_hyperprior).shared
     points = np.arange(float(log_hyperprior.shape[1]))
     ends = np.hstack([0.0, np.cumsum(shared)])
     inner = np.interp(np.cumsum(NODES)[:-1], ends, np.arange(float(len(ends))))
@@ -365,12 +383,14 @@ def _find_of_many_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Ar
 
 
 def _find_of_few_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Array, Array, float]:
-    inner = (rows.matrix / precisions) @ rows.matrix.T
+    scaled = rows.matrix / np.sqrt(precisions)
+    inner = scaled @ scaled.T
     inner[np.diag_indices(len(inner))] += 1.0
     upper = _factorize(inner)
-    parts = solve_triangular(upper, rows.matrix, trans="T", check_finite=False)
     solved = solve_triangular(upper, rows.target, trans="T", check_finite=False)
-    lengths, products = np.square(parts).sum(axis=0), parts.T @ solved
+    parts = dtrsm(1.0, upper, scaled.T, side=1, overwrite_b=1)
+    lengths = precisions * np.einsum("ij,ij->i", parts, parts)
+    products = np.sqrt(precisions) * (parts @ solved)
     information = lengths / np.maximum(1.0 - lengths / precisions, EPS)
     information = np.maximum(information, EPS * rows.lengths)
     centre = products / np.maximum(lengths, TINY)

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from posterity.evidence._local_turns import (
     ABOVE,
@@ -34,7 +33,7 @@ from posterity.evidence._local_turns import (
     Turns,
     find_precisions,
     make_local_prior,
-    split_hyperprior,
+    part_shared_scale,
 )
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
@@ -130,29 +129,25 @@ class LocalScales(Integrated):
         scales: FeatureScales | None = None,
     ) -> Choice | None:
         """The same, where coefficients have scales of their own; None where all have one."""
-        if shapes is None and len(mean) > 1:
-            squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
-            columns = TermColumns.of(
-                data.root,
-                squares,
-                pinned,
-                intercept=intercept,
-                count=data.count,
-                with_bases=self.most_nodes > 1,
-            )
-            rows = _standardize(data, noise, intercept, mean, columns)
-            turns = None if rows is None else self._find_precisions(rows, rows.log_hyperprior)
-            if rows is not None and turns is not None and not _explain_all(rows, turns):
-                weigh = partial(_compute_log_evidence, data, noise, intercept)
-                if rows.could_be_met and self.most_nodes > 1:
-                    turns = self._part_shared_scale(rows, turns, weigh)
-                chosen = self._choose_nodes(turns, noise, pinned, weigh(turns), data.count)
-                found = columns.compute_precisions(chosen.precisions, len(squares))
-                precisions, contrasts = found
-                held = compute_pinning_precisions(data, intercept=intercept)
-                precisions[:, pinned] = held[pinned]
-                return replace(chosen, precisions=precisions, contrasts=contrasts)
-        return None
+        if shapes is not None or len(mean) < 2:
+            return None
+        squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
+        with_bases = self.most_nodes > 1
+        columns = TermColumns.of(
+            data.root, squares, pinned, intercept=intercept, count=data.count, with_bases=with_bases
+        )
+        rows = _standardize(data, noise, intercept, mean, columns)
+        if rows is None:
+            return None
+        weigh = partial(_compute_log_evidence, data, noise, intercept)
+        turns = self._find_turns(rows, weigh)
+        if _explain_all(rows, turns):
+            return None
+        chosen = self._choose_nodes(turns, noise, pinned, weigh(turns), data.count)
+        precisions, contrasts = columns.compute_precisions(chosen.precisions, len(squares))
+        held = compute_pinning_precisions(data, intercept=intercept)
+        precisions[:, pinned] = held[pinned]
+        return replace(chosen, precisions=precisions, contrasts=contrasts)
 
     @property
     def for_stream(self) -> Integrated:
@@ -173,18 +168,25 @@ class LocalScales(Integrated):
         little = told < LITTLE_TOLD * rows and told < ENOUGH_TOLD * n_features
         return Integrated(self.most_nodes, self.tolerance) if little else self
 
+    def _find_turns(self, rows: StandardRows, weigh: Callable[[Turns], float]) -> Turns:
+        tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
+        turns = self._find_precisions(rows, tolerance, rows.log_hyperprior)
+        reads_coefficients = self.most_nodes > 1 and not self._compute_fitted_variance
+        if not (rows.could_be_met and reads_coefficients):
+            return turns
+        find = partial(self._find_precisions, rows, TOLERANCE_OF_PARTS)
+        return part_shared_scale(rows, turns, find, weigh)
+
     def _find_precisions(
         self,
         rows: StandardRows,
+        tolerance: float,
         log_hyperprior: Array,
-        tolerance: float | None = None,
         start: Array | None = None,
     ) -> Turns:
         """In the kernel, of few columns."""
-        if tolerance is None:
-            tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
         if rows.matrix.shape[1] > MOST_COLUMNS:
-            return find_precisions(rows, log_hyperprior, tolerance, start)
+            return find_precisions(rows, tolerance, log_hyperprior, start)
         return Turns(
             *find_local_precisions(
                 rows.matrix,
@@ -199,17 +201,6 @@ class LocalScales(Integrated):
                 (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
         )
-
-    def _part_shared_scale(
-        self, rows: StandardRows, turns: Turns, weigh: Callable[[Turns], float]
-    ) -> Turns:
-        """The same with a node for each part of the scale that all share."""
-        parts = [
-            self._find_precisions(rows, prior, TOLERANCE_OF_PARTS, turns.precisions)
-            for prior in split_hyperprior(rows, turns, rows.log_hyperprior)
-        ]
-        weights = softmax([weigh(part) for part in parts])
-        return turns._replace(nodes=np.array([part.precisions for part in parts]), weights=weights)
 
     def _choose_nodes(
         self,
