@@ -41,9 +41,7 @@ def make_factor(X: np.ndarray, y: np.ndarray) -> Factor:
 
 def read(data: Factor, noise: Noise) -> StandardRows | None:
     squares, pinned, _ = mean_squares(data, intercept=1)
-    columns = TermColumns.of(
-        data.root, squares, pinned, intercept=1, count=data.count, with_bases=True
-    )
+    columns = TermColumns.of(data.root, squares, pinned, intercept=1, count=data.count)
     return _standardize(data, noise, 1, np.zeros(len(squares)), columns)
 
 

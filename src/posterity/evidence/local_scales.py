@@ -76,8 +76,7 @@ class LocalScales(Integrated):
     Parameters
     ----------
     most_nodes
-        1: a single precision for each feature, also of dummies that leave out a base level;
-        otherwise there are five nodes, or one where it is enough.
+        1: a single one; otherwise there are five nodes, or one where it is enough.
     tolerance
         As of :class:`Integrated`.
 
@@ -132,10 +131,7 @@ class LocalScales(Integrated):
         if shapes is not None or len(mean) < 2:
             return None
         squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
-        with_bases = self.most_nodes > 1
-        columns = TermColumns.of(
-            data.root, squares, pinned, intercept=intercept, count=data.count, with_bases=with_bases
-        )
+        columns = TermColumns.of(data.root, squares, pinned, intercept=intercept, count=data.count)
         rows = _standardize(data, noise, intercept, mean, columns)
         if rows is None:
             return None
