@@ -189,12 +189,11 @@ def test_the_order_of_keys_makes_no_difference_at_all() -> None:
     assert one.predict_one(x) == other.predict_one(x)
 
 
-def test_changepoint_says_that_features_cannot_join() -> None:
+def test_features_join_under_changepoint() -> None:
     model = adapted.BayesianLinearRegression(forgetting=forgetting.Changepoint(0.01))
-    model.learn_one({"a": 1.0}, 2.0)
-    with pytest.raises(ValueError, match="under Changepoint features can't join later: give every"):
-        model.learn_one({"a": 1.0, "b": 1.0}, 2.0)
-    model.learn_one({"a": 1.0}, 2.0)
+    for i in range(20):
+        model.learn_one({"a": 1.0} | ({"b": 1.0} if i > 9 and i % 2 else {}), 2.0 + (i % 2))
+    assert model.predict_one({"a": 1.0, "b": 1.0}) > model.predict_one({"a": 1.0}) + 0.2
 
 
 # ---- what cannot be used ---------------------------------------------------------------------

@@ -101,11 +101,15 @@ def test_settings_that_can_not_be(estimator: Any, settings: Any, message: str) -
         VaryingFeatures(estimator, **settings).predict_one({"a": 1.0})
 
 
-def test_strategies_under_which_none_can_join() -> None:
-    model = VaryingFeatures(BayesianLinearRegression(forgetting=Changepoint()))
-    model.learn_one({"a": 1.0}, 1.0)
-    with pytest.raises(ValueError, match="features can't join later"):
-        model.learn_one({"b": 1.0}, 1.0)
+@pytest.mark.parametrize("kind", ["linear", "labels"])
+def test_features_join_runs_between_changes(kind: str) -> None:
+    estimator, targets = MODELS[kind]
+    estimator = clone(estimator).set_params(forgetting=Changepoint())
+    model, plain = VaryingFeatures(estimator), clone(estimator)
+    for row, target, (_, whole) in zip(ROWS, targets.tolist(), WHOLE.iterrows(), strict=True):
+        model.learn_one(row, target)
+        plain.learn_one(whole, target)
+    np.testing.assert_allclose(model.model_.coef_, plain.coef_, rtol=1e-3, atol=1e-3)
 
 
 def test_it_is_kept_in_a_file(tmp_path: Path) -> None:

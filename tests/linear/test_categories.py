@@ -342,6 +342,7 @@ MORE_MODELS = MODELS | {
         ("linear", Stabilized(half_life=90.0)),
         ("linear", Window(150)),
         ("linear", Adaptive()),
+        ("linear", Changepoint()),
         ("labels", None),
         ("counts", Stabilized(half_life=90.0)),
         ("three classes", None),
@@ -356,6 +357,7 @@ MORE_MODELS = MODELS | {
         pytest.param("noise by feature", Adaptive(), marks=pytest.mark.slow),
         pytest.param("labels", Window(150), marks=pytest.mark.slow),
         pytest.param("counts", Adaptive(), marks=pytest.mark.slow),
+        pytest.param("counts", Changepoint(), marks=pytest.mark.slow),
         pytest.param("three classes", Window(150), marks=pytest.mark.slow),
     ],
 )
@@ -402,21 +404,6 @@ def test_rows_learn_a_level_as_they_are_predicted() -> None:
     with pytest.raises(ValueError, match="y contains NaN"):
         model.predict_then_learn_one({**row, "zone": "newer"}, np.nan)
     assert "zone=newer" not in model.posterior_.names
-
-
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        (BayesianLinearRegression(forgetting=Changepoint()), "Changepoint"),
-        (BayesianRobustRegression(forgetting=Changepoint()), "Changepoint"),
-    ],
-)
-def test_where_levels_cannot_join(model: Any, what: str) -> None:
-    model.partial_fit(LATE[:12], Y[:12])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=f"level 'b' of column 'zone' is new, and {what} takes no"):
-        model.partial_fit(LATE[:12].assign(zone="b"), Y[:12])
-    assert pickle.dumps(model) == before
 
 
 def test_changes_are_found_beside_levels() -> None:

@@ -67,8 +67,7 @@ class BayesianLinearRegression(NamedFeatures, base.MiniBatchRegressor):
     fit_intercept
         Whether to learn an intercept; its prior is flat.
     forgetting
-        A strategy from :mod:`posterity.forgetting`; None: nothing is forgotten. Under
-        ``Changepoint`` features can't join later.
+        A strategy from :mod:`posterity.forgetting`; None: nothing is forgotten.
 
     Notes
     -----

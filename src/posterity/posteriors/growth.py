@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,19 +34,15 @@ def widen(new: Any, old: Any, places: Places) -> None:
 
     ``places`` (p,) says where the columns of ``old``, with any intercept, are in ``new``; they
     come in the same order. A posterior of other modules says how by ``widen_from``. Raises
-    ``ValueError`` under a strategy that can't take features later.
+    ``ValueError`` where there is no such way.
     """
     fill = _WAYS.get(type(old)) or getattr(type(new), "widen_from", None)
     if fill is None:
-        _refuse(getattr(old, "strategy", old))
+        raise ValueError(
+            f"features can't join a {type(old).__name__} later: give every row all of them from "
+            "the start, 0.0 where one is absent"
+        )
     fill(new, old, places)
-
-
-def _refuse(strategy: Any) -> NoReturn:
-    raise ValueError(
-        f"under {type(strategy).__name__} features can't join later: give every row all of them "
-        "from the start, 0.0 where one is absent, or use another way to forget"
-    )
 
 
 def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) -> None:
@@ -61,18 +57,7 @@ def _widen_linear(new: LinearPosterior, old: LinearPosterior, places: Places) ->
 
 
 def _widen_mixed(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
-    if not old.hypotheses.takes_features:
-        _refuse(old.hypotheses.strategy)
-    _widen_hypotheses(new, old, places)
-
-
-def _widen_hypotheses(new: MixedPosterior, old: MixedPosterior, places: Places) -> None:
-    new.hypotheses.widen_from(old.hypotheses, places, _widen_member)
-
-
-def _widen_member(new: Any, old: Any, places: Places) -> None:
-    """What takes no features alone may have others beside it that know them."""
-    (_widen_hypotheses if type(old) is MixedPosterior else widen)(new, old, places)
+    new.hypotheses.widen_from(old.hypotheses, places, widen)
 
 
 def _widen_evidence(new: EvidencePosterior, old: EvidencePosterior, places: Places) -> None:

@@ -124,9 +124,6 @@ class Hypotheses:
         """Refuse to know the rows of ``other``: several members have several posteriors of them."""
         raise ValueError(NO_LATE_CLASS)
 
-    # True if features can join later, and ``widen_from`` lets them.
-    takes_features: ClassVar[bool] = False
-
     def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> None:
         """Know what ``other`` does, of fewer features."""
         raise NotImplementedError

@@ -168,8 +168,6 @@ class RefittedWindow(Hypotheses):
         learned = replace(other, rows=rows, fitted=self._fit(rows), fresh=self.fresh)
         self.__dict__.update(learned.__dict__)
 
-    takes_features = True
-
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know the rows of ``other``, in which the features that are new are 0."""
         X = spread_columns(other.rows.X, places, self.fresh.n_coefficients)

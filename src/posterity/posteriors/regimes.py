@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from posterity.posteriors.ensemble import (
     rank_predictions,
     update_probabilities,
 )
+from posterity.posteriors.growth import spread_columns
 from posterity.posteriors.runs import (
     JUDGING_ROWS,
     OUTLIER_PROBABILITY,
@@ -223,6 +224,15 @@ class Regimes(Runs):
     def _begins_proper(self) -> bool:
         """True if a run that has just begun has something to say of all coefficients and rows."""
         return not self._lacks_prediction and _is_proper(self.fresh)
+
+    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
+        """Know what ``other`` does, of fewer features: in each run those that are new were 0."""
+        members = tuple(self.fresh.copy() for _ in other.members)
+        for mine, its in zip(members, other.members, strict=True):
+            widen(mine, its, places)
+        last = spread_columns(other.last, places, self.fresh.n_coefficients)
+        known = replace(other.copy(), fresh=self.fresh, members=members, last=last)
+        self.__dict__.update(known.__dict__)
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -234,8 +234,6 @@ class Switching(Hypotheses):
         )
         return cast(RowPath, path)
 
-    takes_features = True
-
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
         """Know what ``other`` does, of fewer features.
 
