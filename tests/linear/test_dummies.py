@@ -108,12 +108,13 @@ def test_heavy_tails_do_alike(make: Callable[[], Any], left_out: int) -> None:
     np.testing.assert_allclose(by_hand.predict(dummies), text, atol=1e-5)
 
 
-def test_a_saved_model_goes_on_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [BayesianLinearRegression, BayesianRobustRegression])
+def test_a_saved_model_goes_on_alike(make: Callable[[], Any], tmp_path: Path) -> None:
     table, eta = draw(5)
     y = eta + np.random.default_rng(5).normal(size=len(eta))
     dummies = make_dummies(table, left_out=1)
-    model = BayesianLinearRegression()
-    model.predict_then_learn(dummies[:60], y[:60])
+    model = make()
+    model.partial_fit(dummies[:60], y[:60])
     posterity.save(model, tmp_path / "model")
     again = posterity.load(tmp_path / "model")
     one = model.predict_then_learn(dummies[60:], y[60:])
