@@ -60,10 +60,9 @@ BELOW, ABOVE, LONGEST_LATTICE = 7.0, 12.0, 90
 LEAST_TOLD = 0.1
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 SWEEPS, TOLERANCE = 30, 1e-4
-# The same of a prior that sites are found under, which search for each other.
-TOLERANCE_OF_ONE = 1e-9
-# And in parts of the shared scale, which are coarse themselves.
-TOLERANCE_OF_PARTS = 1e-2
+# The same of a prior that sites are found under, which search for each other; and in parts of the
+# shared scale, which are coarse themselves.
+TOLERANCE_OF_ONE, TOLERANCE_OF_PARTS = 1e-9, 1e-2
 # Smallest precision relative to a column's square, and residual relative to the target's: rounding.
 SMALLEST_PRECISION, SMALLEST_RESIDUAL = 1e-12, 1e-20
 TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
@@ -104,8 +103,8 @@ class StandardRows:
     @property
     def log_hyperprior(self) -> Array:
         """(2, g) log prior of the shared scale on the longest lattice."""
-        lattice = self.lattice_base + np.arange(float(LONGEST_LATTICE))
-        return compute_log_hyperprior(lattice, self.matrix.shape[1])
+        points = np.arange(float(LONGEST_LATTICE))
+        return compute_log_hyperprior(self.lattice_base + points, self.matrix.shape[1])
 
     @property
     def could_be_met(self) -> bool:
@@ -118,8 +117,7 @@ class Turns(NamedTuple):
 
     ``energy`` is twice the noise's rate, ``log_determinant`` that of I + A T^-1 A', and
     ``log_gain`` what the evidence gains over that of a normal prior of the precisions.
-    ``disagreement`` and ``n_parameters`` as in :class:`~posterity.evidence.Choice`; ``weights``
-    (k,) are the nodes'.
+    The last are as in :class:`~posterity.evidence.Choice`, ``weights`` (k,) the nodes'.
     """
 
     precisions: Array
@@ -213,25 +211,23 @@ def part_shared_scale(
     find: Callable[[Array, Array], Turns],
     weigh: Callable[[Turns], float],
 ) -> Turns:
-    """The same with nodes for parts of the shared scale, found under a hyperprior and from a start.
+    """The same with nodes for parts of the shared scale, found under a hyperprior from a start.
 
-    A coefficient moves through the parts of its own posterior beside, as far as it is known.
+    Coefficients move through their own posteriors beside, as far as they are known.
     """
     cavities = _Cavities.of(rows, turns.precisions)
-    priors = _split_hyperprior(rows, cavities, turns.precisions)
-    parts = [find(prior, turns.precisions) for prior in priors]
-    known = cavities.information / (cavities.information + turns.precisions)
-    own = (turns.nodes / turns.precisions) ** known
+    start = turns.precisions
+    parts = [find(prior, start) for prior in _split_hyperprior(rows, cavities, start)]
+    own = (turns.nodes / start) ** (cavities.information / (cavities.information + start))
     nodes = np.array([part.precisions for part in parts]) * own
     return turns._replace(nodes=nodes, weights=softmax([weigh(part) for part in parts]))
 
 
 def _split_hyperprior(rows: StandardRows, cavities: _Cavities, precisions: Array) -> list[Array]:
     """The prior of the shared scale in parts, whose posterior has the shares ``NODES``."""
-    log_hyperprior = rows.log_hyperprior
-    reach = cavities.compute_reach(rows)
-    shared = _Tilted.of(rows, cavities, precisions, reach, log_hyperprior).shared
-    points = np.arange(float(log_hyperprior.shape[1]))
+    how = cavities.compute_reach(rows), rows.log_hyperprior
+    shared = _Tilted.of(rows, cavities, precisions, *how).shared
+    points = np.arange(float(LONGEST_LATTICE))
     ends = np.hstack([0.0, np.cumsum(shared)])
     inner = np.interp(np.cumsum(NODES)[:-1], ends, np.arange(float(len(ends))))
     edges = [0.0, *inner, float(len(points))]
@@ -239,7 +235,7 @@ def _split_hyperprior(rows: StandardRows, cavities: _Cavities, precisions: Array
         np.clip(np.minimum(points + 1.0, b) - np.maximum(points, a), TINY, 1.0)
         for a, b in pairwise(edges)
     ]
-    return [log_hyperprior + np.log(share) for share in shares]
+    return [rows.log_hyperprior + np.log(share) for share in shares]
 
 
 class _Tilted(NamedTuple):
