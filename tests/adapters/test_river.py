@@ -190,6 +190,13 @@ def test_the_order_of_keys_makes_no_difference_at_all() -> None:
     assert one.predict_one(x) == other.predict_one(x)
 
 
+def test_features_join_under_changepoint() -> None:
+    model = adapted.BayesianLinearRegression(forgetting=forgetting.Changepoint(0.01))
+    for i in range(20):
+        model.learn_one({"a": 1.0} | ({"b": 1.0} if i > 9 and i % 2 else {}), 2.0 + (i % 2))
+    assert model.predict_one({"a": 1.0, "b": 1.0}) > model.predict_one({"a": 1.0}) + 0.2
+
+
 # ---- what cannot be used ---------------------------------------------------------------------
 
 

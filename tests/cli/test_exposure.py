@@ -122,7 +122,7 @@ def test_evaluate_scores_as_python_does(table: Path, structure: str) -> None:
     found = json.loads(done("evaluate", table, *COUNTS, *given, "--json"))
     rows = policies()
     if structure == "full":
-        model, X = BayesianPoissonRegression(), pd.get_dummies(rows["zone"]).iloc[:, 1:]
+        model, X = BayesianPoissonRegression(), pd.get_dummies(rows["zone"])
         X = np.column_stack([X, rows["power"]]).astype(float)
     else:
         model, X = DiagonalPoissonRegression(), rows[["zone", "power"]]

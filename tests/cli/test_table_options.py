@@ -76,7 +76,7 @@ def test_american_dates(traffic: Path) -> None:
 def test_lags_are_known_when_a_row_is_predicted(traffic: Path) -> None:
     result = invoke("evaluate", traffic, "--target", "cars", "--drop", "id,when", "--lag", "1, 24")
     assert "24 rows at the start were used as the past of the others only" in result.stderr
-    assert "predicted from 3 features" in result.stdout
+    assert "predicted from 4 features" in result.stdout
     line = complaint(
         invoke("evaluate", traffic, "--target", "cars", "--drop", "when", "--lag", 3, "--delay", 3)
     )
@@ -175,7 +175,7 @@ def test_missing_values_are_counted_by_column(tmp_path: Path) -> None:
     assert result.stderr == (
         "note: 1 row had missing values filled in with the mean so far (column, holes: 'size' 1)\n"
     )
-    assert "predicted from 3 features" in result.stdout
+    assert "predicted from 4 features" in result.stdout
     model = tmp_path / "m.posterity"
     options = ("--target", "price", "--missing", "level", "--output", model)
     assert invoke("fit", path, *options).exit_code == 0

@@ -18,10 +18,13 @@ from posterity import (
 )
 from posterity.evidence import Integrated, LocalScales
 from posterity.evidence._local_turns import (
+    TOLERANCE,
     WEAK_SIGNALS,
     StandardRows,
+    Turns,
     compute_log_hyperprior,
     find_precisions,
+    part_shared_scale,
 )
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
@@ -38,9 +41,7 @@ def make_factor(X: np.ndarray, y: np.ndarray) -> Factor:
 
 def read(data: Factor, noise: Noise) -> StandardRows | None:
     squares, pinned, _ = mean_squares(data, intercept=1)
-    columns = TermColumns.of(
-        data.root, squares, pinned, intercept=1, count=data.count, with_bases=True
-    )
+    columns = TermColumns.of(data.root, squares, pinned, intercept=1, count=data.count)
     return _standardize(data, noise, 1, np.zeros(len(squares)), columns)
 
 
@@ -71,10 +72,12 @@ def test_the_kernel_does_as_numpy_does(
     rows = read(data, noise)
     assume(rows is not None)
     assert rows is not None
-    fast, slow = LocalScales()._find_precisions(rows), find_precisions(rows)
+    prior = rows.log_hyperprior
+    fast = LocalScales()._find_precisions(rows, TOLERANCE, prior)
+    slow = find_precisions(rows, TOLERANCE, prior)
     np.testing.assert_allclose(fast.precisions, slow.precisions, rtol=1e-5)
     np.testing.assert_allclose(fast.nodes, slow.nodes, rtol=1e-5)
-    np.testing.assert_allclose(fast[2:], slow[2:], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fast[2:7], slow[2:7], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("truth", [[0.0, 0.0, 0.0], [0.6, 0.03, -0.05], [0.5, -0.4, 0.3]])
@@ -147,7 +150,9 @@ def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:
     posterior /= posterior.sum(axis=1, keepdims=True)
     shrunk = (posterior / (1.0 + information * v)).sum(axis=1)
     expected = information * shrunk / (1.0 - shrunk)
-    np.testing.assert_allclose(find_precisions(rows).precisions, expected, rtol=1e-4)
+    np.testing.assert_allclose(
+        find_precisions(rows, TOLERANCE, rows.log_hyperprior).precisions, expected, rtol=1e-4
+    )
 
 
 def test_neither_order_nor_units_nor_offsets_of_columns_matter() -> None:
@@ -169,13 +174,39 @@ def test_wide_tables_are_read_by_their_rows() -> None:
     data = make_factor(X, 3.0 * X[:, 0] + rng.normal(size=n))
     rows = read(data, LearnedNoise())
     assert rows is not None
-    few = find_precisions(rows)
+    few = find_precisions(rows, TOLERANCE, rows.log_hyperprior)
     filled = np.vstack([rows.matrix, np.zeros((m, m))])  # as many rows as columns: another way
     more = np.concatenate([rows.target, np.zeros(m)])
     padded = type(rows)(filled, more, rows.rest, rows.shape, rows.known, rows.least, rows.ends)
-    many = find_precisions(padded)
+    many = find_precisions(padded, TOLERANCE, padded.log_hyperprior)
     np.testing.assert_allclose(few.precisions, many.precisions, rtol=1e-6)
-    np.testing.assert_allclose(few[2:], many[2:], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(few[2:7], many[2:7], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [30, 60])
+def test_fewer_rows_than_columns_have_nodes_for_parts_of_the_shared_scale(m: int) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(20, m))
+    data = make_factor(X, X[:, 0] + rng.normal(size=20))
+    rows = read(data, LearnedNoise())
+    assert rows is not None
+    assert rows.could_be_met
+    prior = rows.log_hyperprior
+    whole = find_precisions(rows, TOLERANCE, prior)
+    parts: list[np.ndarray] = []
+
+    def find(log_hyperprior: np.ndarray, start: np.ndarray) -> Turns:
+        parts.append(log_hyperprior)
+        return find_precisions(rows, TOLERANCE, log_hyperprior, start)
+
+    part_shared_scale(rows, whole, find, lambda turns: turns.log_gain)
+    np.testing.assert_allclose(logsumexp(parts, axis=0), prior, atol=1e-12)
+    choice = LocalScales().choose(data, LearnedNoise(), intercept=True, mean=np.zeros(m))
+    assert choice.weights.sum() == pytest.approx(1.0)
+    assert (np.diff(np.median(choice.precisions, axis=1)) < 0.0).all()  # from weak to strong
+    # The posterior of the shared scale says how probable each part is; so does the evidence.
+    assert 0.02 < choice.weights.min() < choice.weights.max() < 0.8
+    assert not read(data, KnownNoise(1.0)).could_be_met
 
 
 def test_one_node_has_the_mean_of_several() -> None:

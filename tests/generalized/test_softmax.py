@@ -276,3 +276,19 @@ def test_weights_of_any_size(weight: float) -> None:
     model.predict_then_learn(IRIS, NAMES, sample_weight=np.full(150, weight))
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.predict_log_proba(IRIS)).all()
+
+
+def test_a_strong_feature_is_not_held_down_by_weak_ones() -> None:
+    held, n, p = [], 400, 20
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, p))
+        truth = 0.05 * rng.normal(size=(p, 3))
+        truth[0] = [0.0, 0.64, -0.64]
+        odds = np.exp(X @ truth)
+        y = (odds.cumsum(axis=1) > odds.sum(axis=1)[:, None] * rng.random((n, 1))).argmax(axis=1)
+        model = BayesianLogisticRegression().fit(X, y)
+        low, high = model.posterior_.interval(0.95).reshape(2, p + 1, 2)[:, 1].T
+        wanted = truth[0, 1:] - truth[0, 0]
+        held.append((low <= wanted) & (wanted <= high))
+    assert np.mean(held) > 0.8  # under one scale for all .5

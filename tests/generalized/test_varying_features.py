@@ -134,6 +134,15 @@ def test_a_level_joins_while_changes_are_looked_for() -> None:
     means = model.predict(pd.DataFrame({"x": [0.0, 0.0], "zone": ["a", "b"]}))
     assert means[1] - means[0] == pytest.approx(3.0, abs=0.4)
     assert len(model.changes_) == 0
+@pytest.mark.parametrize("kind", ["linear", "labels"])
+def test_features_join_runs_between_changes(kind: str) -> None:
+    estimator, targets = MODELS[kind]
+    estimator = clone(estimator).set_params(forgetting=Changepoint())
+    model, plain = VaryingFeatures(estimator), clone(estimator)
+    for row, target, (_, whole) in zip(ROWS, targets.tolist(), WHOLE.iterrows(), strict=True):
+        model.learn_one(row, target)
+        plain.learn_one(whole, target)
+    np.testing.assert_allclose(model.model_.coef_, plain.coef_, rtol=1e-3, atol=1e-3)
 
 
 def test_it_is_kept_in_a_file(tmp_path: Path) -> None:

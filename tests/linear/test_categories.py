@@ -342,6 +342,7 @@ MORE_MODELS = MODELS | {
         ("linear", Stabilized(half_life=90.0)),
         ("linear", Window(150)),
         ("linear", Adaptive()),
+        ("linear", Changepoint()),
         ("labels", None),
         ("counts", Stabilized(half_life=90.0)),
         ("three classes", None),
@@ -358,6 +359,7 @@ MORE_MODELS = MODELS | {
         pytest.param("noise by feature", Adaptive(), marks=pytest.mark.slow),
         pytest.param("labels", Window(150), marks=pytest.mark.slow),
         pytest.param("counts", Adaptive(), marks=pytest.mark.slow),
+        pytest.param("counts", Changepoint(), marks=pytest.mark.slow),
         pytest.param("three classes", Window(150), marks=pytest.mark.slow),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    BayesianRobustRegression,
 )
 
 
@@ -86,12 +90,31 @@ def test_counts_and_labels_do_alike() -> None:
     np.testing.assert_allclose(others, chances, atol=1e-3)
 
 
-def test_a_saved_model_goes_on_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        BayesianRobustRegression,
+        partial(BayesianRobustRegression, likelihood="laplace"),
+        partial(BayesianQuantileRegression, quantile=0.5),
+    ],
+)
+@pytest.mark.parametrize("left_out", [0, 3])
+def test_heavy_tails_do_alike(make: Callable[[], Any], left_out: int) -> None:
+    table, eta = draw(4)
+    y = eta + np.random.default_rng(4).standard_t(3, size=len(eta))
+    text = make().fit(table, y).predict(table)
+    dummies = make_dummies(table, left_out=left_out)
+    by_hand = make().fit(dummies, y)
+    np.testing.assert_allclose(by_hand.predict(dummies), text, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [BayesianLinearRegression, BayesianRobustRegression])
+def test_a_saved_model_goes_on_alike(make: Callable[[], Any], tmp_path: Path) -> None:
     table, eta = draw(5)
     y = eta + np.random.default_rng(5).normal(size=len(eta))
     dummies = make_dummies(table, left_out=1)
-    model = BayesianLinearRegression()
-    model.predict_then_learn(dummies[:60], y[:60])
+    model = make()
+    model.partial_fit(dummies[:60], y[:60])
     posterity.save(model, tmp_path / "model")
     again = posterity.load(tmp_path / "model")
     one = model.predict_then_learn(dummies[60:], y[60:])

@@ -41,7 +41,7 @@ def run(settings: Settings) -> None:
 def _run(settings: Settings, path: str) -> None:
     page = check_page(settings.report)
     check_lags(settings)
-    table = settings.open(path)
+    table = settings.open(path, drop_first=False)
     noise = settings.noise_precision
     models = {w.text: build_model(w, noise_precision=noise) for w in parse(settings.models)}
     labels = next((text for text, model in models.items() if is_classifier(model)), None)

@@ -64,7 +64,7 @@ def _run(settings: Settings, path: str) -> None:
         if settings.log_target:
             check_log_target(model)
         score = _score_quantiles if hasattr(model, "quantile") else _score_numbers
-        table = settings.open(path, labels=labels, drop_first=not settings.no_intercept)
+        table = settings.open(path, labels=labels, drop_first=False)
     with explain_empty_table(settings, table):
         (_score_labels if labels else score)(settings, model, table)
     print_notes(notes(table), quiet=settings.quiet)

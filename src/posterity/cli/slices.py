@@ -33,8 +33,6 @@ def _slices(table: TableStream, column: str) -> SlicedNumbers | SlicedLevels:
         raise TableError(
             f"--slice {column!r} is not a feature: slice by {', '.join(known) or 'nothing here'}"
         )
-    kept = [level for level in levels if f"{column}={level}" in place]
-    # Zeros everywhere: of the level that has no feature, or of one that came later.
-    rest = [level for level in levels if level not in kept]
-    first = f"{rest[0]}, or another" if rest else "another"
-    return SlicedLevels(tuple(place[f"{column}={level}"] for level in kept), (first, *kept))
+    # Zeros everywhere: of a level that came later.
+    places = tuple(place[f"{column}={level}"] for level in levels)
+    return SlicedLevels(places, ("another", *levels))

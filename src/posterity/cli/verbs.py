@@ -47,7 +47,7 @@ SHOW = """\b
 Examples:
   posterity show fare.posterity
   posterity show fare.posterity --level 0.5
-  posterity show fare.posterity --base zone=Bronx
+  posterity show fare.posterity --base zone=centre
   posterity show fare.posterity --json | jq .coefficients"""
 
 FORECAST = """\b

@@ -18,11 +18,16 @@ Nodes are parts of these posteriors: node k has, for each coefficient, the mean 
 k-th part of the posterior of v_j, from weak to strong. So the mixture of the nodes has the means
 above, and wide or skewed marginals where the data leave open whether an effect is strong.
 
+Fewer rows than columns leave open how much of the target is noise, too: coefficients that are all
+strong together would leave none. So nodes are then parts of the posterior of t, in each of which
+precisions are found anew, and which are weighed by their evidence.
+
 The kernel has the same for few columns (``posterity_scales.h``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -31,8 +36,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
-from scipy.special import log_expit
+from scipy.special import log_expit, softmax
 
 from posterity.evidence.hyperprior import EXPONENT
 
@@ -54,8 +60,9 @@ BELOW, ABOVE, LONGEST_LATTICE = 7.0, 12.0, 90
 LEAST_TOLD = 0.1
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 SWEEPS, TOLERANCE = 30, 1e-4
-# The same of a prior that sites are found under, which search for each other.
-TOLERANCE_OF_ONE = 1e-9
+# The same of a prior that sites are found under, which search for each other; and in parts of the
+# shared scale, which are coarse themselves.
+TOLERANCE_OF_ONE, TOLERANCE_OF_PARTS = 1e-9, 1e-2
 # Smallest precision relative to a column's square, and residual relative to the target's: rounding.
 SMALLEST_PRECISION, SMALLEST_RESIDUAL = 1e-12, 1e-20
 TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
@@ -93,13 +100,24 @@ class StandardRows:
         """Log of the first variance on the lattice."""
         return -float(np.log(self.lengths.max())) - BELOW
 
+    @property
+    def log_hyperprior(self) -> Array:
+        """(2, g) log prior of the shared scale on the longest lattice."""
+        points = np.arange(float(LONGEST_LATTICE))
+        return compute_log_hyperprior(self.lattice_base + points, self.matrix.shape[1])
+
+    @property
+    def could_be_met(self) -> bool:
+        """True if the coefficients could meet as many rows, which are all that tell the noise."""
+        return not self.known and 2.0 * self.shape < self.matrix.shape[1]
+
 
 class Turns(NamedTuple):
     """Precisions (m,) and those of the nodes (k, m); what the evidence is made of.
 
     ``energy`` is twice the noise's rate, ``log_determinant`` that of I + A T^-1 A', and
     ``log_gain`` what the evidence gains over that of a normal prior of the precisions.
-    ``disagreement`` and ``n_parameters`` as in :class:`~posterity.evidence.Choice`.
+    The last are as in :class:`~posterity.evidence.Choice`, ``weights`` (k,) the nodes'.
     """
 
     precisions: Array
@@ -109,6 +127,7 @@ class Turns(NamedTuple):
     log_gain: float
     disagreement: float
     n_parameters: float
+    weights: Array = NODES
 
 
 class _Cavities(NamedTuple):
@@ -129,6 +148,16 @@ class _Cavities(NamedTuple):
         energy = rows.rest + float(left @ left) + float(precisions @ np.square(mean))
         return cls(information, centre, max(energy, rows.least), log_determinant)
 
+    def compute_unit(self, rows: StandardRows) -> float:
+        """Precision of the noise."""
+        return rows.known or 2.0 * rows.shape / self.energy
+
+    def compute_reach(self, rows: StandardRows) -> float:
+        """How far the lattice must reach for the largest effect."""
+        largest = np.square(self.centre) * self.compute_unit(rows) + 1.0 / self.information
+        needed = float(np.log(largest.max())) - rows.lattice_base + ABOVE
+        return min(needed, LONGEST_LATTICE - 1.0)
+
     def weigh_variances(self, rows: StandardRows, precisions: Array, v: Array) -> Array:
         """(m, g) log evidence of variances ``v`` (g,), over that of the present precisions."""
         inverse, squared = 1.0 / self.information[:, None], np.square(self.centre)[:, None]
@@ -141,19 +170,19 @@ class _Cavities(NamedTuple):
         return np.asarray(value - rows.shape * np.log((others + squared / spread) / self.energy))
 
 
-def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
-    """Find precisions and cavities in turns."""
+def find_precisions(
+    rows: StandardRows, tolerance: float, log_hyperprior: Array, start: Array | None = None
+) -> Turns:
+    """Find precisions and cavities in turns, under a prior (2, g) of the shared scale."""
     m = rows.matrix.shape[1]
     floor = SMALLEST_PRECISION * rows.lengths
-    precisions = np.maximum(float(m), floor)  # signal and noise as large as each other
+    # Signal and noise as large as each other, if there is no better start.
+    precisions = np.maximum(float(m) if start is None else start, floor)
     reach = 0.0
     for _ in range(SWEEPS):
         cavities = _Cavities.of(rows, precisions)
-        unit = rows.known or 2.0 * rows.shape / cavities.energy
-        largest = np.square(cavities.centre) * unit + 1.0 / cavities.information
-        needed = float(np.log(largest.max())) - rows.lattice_base + ABOVE
-        reach = max(reach, min(needed, LONGEST_LATTICE - 1.0))
-        tilted = _Tilted.of(rows, cavities, precisions, reach)
+        reach = max(reach, cavities.compute_reach(rows))
+        tilted = _Tilted.of(rows, cavities, precisions, reach, log_hyperprior)
         matched = np.maximum(tilted.match(tilted.posterior), floor)
         change = float(np.max(np.abs(np.log(matched / precisions))))
         precisions = matched
@@ -161,6 +190,7 @@ def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
             break
     nodes = np.where(tilted.is_known, tilted.split(), precisions)  # what is not known has no parts
     information = cavities.information
+    unit = cavities.compute_unit(rows)
     shares = information / (information + nodes)
     off = (shares - NODES @ shares) * cavities.centre
     squared = np.square(off @ rows.matrix.T).sum(axis=1) + np.square(off) @ precisions
@@ -175,19 +205,62 @@ def find_precisions(rows: StandardRows, tolerance: float = TOLERANCE) -> Turns:
     )
 
 
+def part_shared_scale(
+    rows: StandardRows,
+    turns: Turns,
+    find: Callable[[Array, Array], Turns],
+    weigh: Callable[[Turns], float],
+) -> Turns:
+    """The same with nodes for parts of the shared scale, found under a hyperprior from a start.
+
+    Coefficients move through their own posteriors beside, as far as they are known.
+    """
+    cavities = _Cavities.of(rows, turns.precisions)
+    start = turns.precisions
+    parts = [find(prior, start) for prior in _split_hyperprior(rows, cavities, start)]
+    own = (turns.nodes / start) ** (cavities.information / (cavities.information + start))
+    nodes = np.array([part.precisions for part in parts]) * own
+    return turns._replace(nodes=nodes, weights=softmax([weigh(part) for part in parts]))
+
+
+def _split_hyperprior(rows: StandardRows, cavities: _Cavities, precisions: Array) -> list[Array]:
+    """The prior of the shared scale in parts, whose posterior has the shares ``NODES``."""
+    how = cavities.compute_reach(rows), rows.log_hyperprior
+    shared = _Tilted.of(rows, cavities, precisions, *how).shared
+    points = np.arange(float(LONGEST_LATTICE))
+    ends = np.hstack([0.0, np.cumsum(shared)])
+    inner = np.interp(np.cumsum(NODES)[:-1], ends, np.arange(float(len(ends))))
+    edges = [0.0, *inner, float(len(points))]
+    shares = [
+        np.clip(np.minimum(points + 1.0, b) - np.maximum(points, a), TINY, 1.0)
+        for a, b in pairwise(edges)
+    ]
+    return [rows.log_hyperprior + np.log(share) for share in shares]
+
+
 class _Tilted(NamedTuple):
-    """Posteriors (m, g) of each coefficient's variance on the lattice ``v`` (g,)."""
+    """Posteriors (m, g) of each coefficient's variance on the lattice ``v`` (g,).
+
+    ``shared`` (g,) is that of the scale that all share.
+    """
 
     posterior: Array
+    shared: Array
     v: Array
     information: Array
     log_gain: float
 
     @classmethod
-    def of(cls, rows: StandardRows, cavities: _Cavities, precisions: Array, reach: float) -> Self:
+    def of(
+        cls,
+        rows: StandardRows,
+        cavities: _Cavities,
+        precisions: Array,
+        reach: float,
+        log_hyperprior: Array,
+    ) -> Self:
         """On a lattice up to ``reach``, whose last point has a part of its weight."""
-        lattice = rows.lattice_base + np.arange(int(reach) + 1.0)
-        v = np.exp(lattice)
+        v = np.exp(rows.lattice_base + np.arange(int(reach) + 1.0))
         values = cavities.weigh_variances(rows, precisions, v)
         top = values.max(axis=1, keepdims=True)
         likelihood = np.exp(values - top)
@@ -201,15 +274,16 @@ class _Tilted(NamedTuple):
         }
         for t, shared in several.items():
             terms[t] = shared.likelihood
-        together = _SharedScale.of(terms, compute_log_hyperprior(lattice, len(values)))
+        together = _SharedScale.of(terms, log_hyperprior[:, : len(v)])
         of_terms = together.find_posteriors()
         posterior = np.repeat(of_terms, counts, axis=0)
         for t, shared in several.items():
             weight = of_terms[t] / np.maximum(shared.likelihood, TINY)
             posterior[ends[t] - counts[t] : ends[t]] = shared.find_posteriors(weight)
         logs = [shared.log_top for shared in (together, *several.values())]
-        gain = float(top.sum() + sum(logs) + np.log(together.likelihood.sum()))
-        return cls(posterior, v, cavities.information, gain)
+        total = together.likelihood.sum()
+        gain = float(top.sum() + sum(logs) + np.log(total))
+        return cls(posterior, together.likelihood / total, v, cavities.information, gain)
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -305,12 +379,14 @@ def _find_of_many_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Ar
 
 
 def _find_of_few_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Array, Array, float]:
-    inner = (rows.matrix / precisions) @ rows.matrix.T
+    scaled = rows.matrix / np.sqrt(precisions)
+    inner = scaled @ scaled.T
     inner[np.diag_indices(len(inner))] += 1.0
     upper = _factorize(inner)
-    parts = solve_triangular(upper, rows.matrix, trans="T", check_finite=False)
     solved = solve_triangular(upper, rows.target, trans="T", check_finite=False)
-    lengths, products = np.square(parts).sum(axis=0), parts.T @ solved
+    parts = dtrsm(1.0, upper, scaled.T, side=1, overwrite_b=1)
+    lengths = precisions * np.einsum("ij,ij->i", parts, parts)
+    products = np.sqrt(precisions) * (parts @ solved)
     information = lengths / np.maximum(1.0 - lengths / precisions, EPS)
     information = np.maximum(information, EPS * rows.lengths)
     centre = products / np.maximum(lengths, TINY)

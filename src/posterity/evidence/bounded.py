@@ -156,12 +156,8 @@ class Bounded:
         if local is None or local.log_evidence <= choice.log_evidence:
             return choice
         own, of_one = ((prior[0][0] / one.precisions[0])[free].sum() for one in (local, choice))
-        return replace(
-            choice,
-            precisions=local.precisions * (own / of_one),
-            log_evidence=local.log_evidence,
-            n_parameters=local.n_parameters,
-        )
+        divided = local.scale(float(np.sqrt(own / of_one)))
+        return replace(divided, ratios=choice.ratios, found=choice.found)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.columns import FeatureScales, compute_precisions
+from posterity.evidence.columns import SMALLEST, FeatureScales, compute_precisions
 from posterity.factor import Factor
 from posterity.noise import Noise
 
@@ -102,6 +102,38 @@ class Choice:
         shapes, pinned = prior
         precisions = compute_precisions(ratios, shapes[which], pinned, data, intercept=intercept)
         return cls(precisions, weights, noise, pinned, log_evidence, ratios, which, **more)
+
+    def average(self) -> Self:
+        """One node, of the geometric means.
+
+        Its contrasts take away less than there is, as those of each node do, by Hoelder's
+        inequality.
+        """
+
+        def mean(values: Array) -> Array:
+            logs = np.log(np.maximum(values, SMALLEST))
+            means = np.exp(np.tensordot(self.weights, logs, axes=1))
+            return np.asarray(np.where((values > 0.0).all(axis=0), means, 0.0))[None]
+
+        contrasts = None if self.contrasts is None else mean(self.contrasts)
+        return replace(
+            self, precisions=mean(self.precisions), weights=np.ones(1), contrasts=contrasts
+        )
+
+    def scale(self, unit: float) -> Self:
+        """The same in a noise of which this many make the one that precisions are relative to."""
+        contrasts = None if self.contrasts is None else unit * self.contrasts
+        return replace(self, precisions=unit**2 * self.precisions, contrasts=contrasts)
+
+    def move_towards(self, other: Self, share: float) -> Self:
+        """One node, this share of the way between two of one node, in logarithms."""
+        pair = [one.contrasts for one in (self, other) if one.contrasts is not None]
+        if len({rows.shape for rows in pair}) > 1 or len(pair) == 1:  # of other base levels
+            return other
+        contrasts = np.concatenate(pair) if pair else None
+        both = np.concatenate([self.precisions, other.precisions])
+        weights = np.array([1.0 - share, share])
+        return replace(other, precisions=both, contrasts=contrasts, weights=weights).average()
 
     @property
     def is_plain(self) -> bool:

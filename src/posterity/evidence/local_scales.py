@@ -10,7 +10,9 @@ is told in :mod:`posterity.evidence._local_turns`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,18 +22,18 @@ from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
     LOG_SHARES,
-    LONGEST_LATTICE,
     NODES,
     SMALLEST_PRECISION,
     SMALLEST_RESIDUAL,
     SWEEPS,
     TOLERANCE,
     TOLERANCE_OF_ONE,
+    TOLERANCE_OF_PARTS,
     StandardRows,
     Turns,
-    compute_log_hyperprior,
     find_precisions,
     make_local_prior,
+    part_shared_scale,
 )
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
@@ -74,8 +76,7 @@ class LocalScales(Integrated):
     Parameters
     ----------
     most_nodes
-        1: a single precision for each feature, also of dummies that leave out a base level;
-        otherwise there are five nodes, or one where it is enough.
+        1: a single one; otherwise there are five nodes, or one where it is enough.
     tolerance
         As of :class:`Integrated`.
 
@@ -127,27 +128,22 @@ class LocalScales(Integrated):
         scales: FeatureScales | None = None,
     ) -> Choice | None:
         """The same, where coefficients have scales of their own; None where all have one."""
-        if shapes is None and len(mean) > 1:
-            squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
-            columns = TermColumns.of(
-                data.root,
-                squares,
-                pinned,
-                intercept=intercept,
-                count=data.count,
-                with_bases=self.most_nodes > 1,
-            )
-            rows = _standardize(data, noise, intercept, mean, columns)
-            turns = None if rows is None else self._find_precisions(rows)
-            if rows is not None and turns is not None and not _explain_all(rows, turns):
-                log_evidence = turns.log_gain + _compute_log_evidence(data, noise, intercept, turns)
-                chosen = self._choose_nodes(turns, noise, pinned, log_evidence, data.count)
-                found = columns.compute_precisions(chosen.precisions, len(squares))
-                precisions, contrasts = found
-                held = compute_pinning_precisions(data, intercept=intercept)
-                precisions[:, pinned] = held[pinned]
-                return replace(chosen, precisions=precisions, contrasts=contrasts)
-        return None
+        if shapes is not None or len(mean) < 2:
+            return None
+        squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
+        columns = TermColumns.of(data.root, squares, pinned, intercept=intercept, count=data.count)
+        rows = _standardize(data, noise, intercept, mean, columns)
+        if rows is None:
+            return None
+        weigh = partial(_compute_log_evidence, data, noise, intercept)
+        turns = self._find_turns(rows, weigh)
+        if _explain_all(rows, turns):
+            return None
+        chosen = self._choose_nodes(turns, noise, pinned, weigh(turns), data.count)
+        precisions, contrasts = columns.compute_precisions(chosen.precisions, len(squares))
+        held = compute_pinning_precisions(data, intercept=intercept)
+        precisions[:, pinned] = held[pinned]
+        return replace(chosen, precisions=precisions, contrasts=contrasts)
 
     @property
     def for_stream(self) -> Integrated:
@@ -168,13 +164,25 @@ class LocalScales(Integrated):
         little = told < LITTLE_TOLD * rows and told < ENOUGH_TOLD * n_features
         return Integrated(self.most_nodes, self.tolerance) if little else self
 
-    def _find_precisions(self, rows: StandardRows) -> Turns:
-        """In the kernel, of few columns."""
-        m = rows.matrix.shape[1]
+    def _find_turns(self, rows: StandardRows, weigh: Callable[[Turns], float]) -> Turns:
         tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
-        if m > MOST_COLUMNS:
-            return find_precisions(rows, tolerance)
-        base = rows.lattice_base
+        turns = self._find_precisions(rows, tolerance, rows.log_hyperprior)
+        reads_coefficients = self.most_nodes > 1 and not self._compute_fitted_variance
+        if not (rows.could_be_met and reads_coefficients):
+            return turns
+        find = partial(self._find_precisions, rows, TOLERANCE_OF_PARTS)
+        return part_shared_scale(rows, turns, find, weigh)
+
+    def _find_precisions(
+        self,
+        rows: StandardRows,
+        tolerance: float,
+        log_hyperprior: Array,
+        start: Array | None = None,
+    ) -> Turns:
+        """In the kernel, of few columns."""
+        if rows.matrix.shape[1] > MOST_COLUMNS:
+            return find_precisions(rows, tolerance, log_hyperprior, start)
         return Turns(
             *find_local_precisions(
                 rows.matrix,
@@ -182,10 +190,10 @@ class LocalScales(Integrated):
                 rows.ends,
                 (rows.rest, rows.shape, rows.known, rows.least),
                 NODES,
-                compute_log_hyperprior(base + np.arange(float(LONGEST_LATTICE)), m),
+                log_hyperprior,
                 make_local_prior(),
                 (LOG_SHARES[0, 0], LOG_SHARES[1, 0]),
-                (base, ABOVE),
+                (rows.lattice_base, ABOVE),
                 (SWEEPS, tolerance, SMALLEST_PRECISION, LEAST_TOLD),
             )
         )
@@ -201,7 +209,7 @@ class LocalScales(Integrated):
         """The choice, with precisions of standardised features."""
         disagreement = turns.disagreement / (count if self._compute_fitted_variance else 1.0)
         single = self.most_nodes == 1 or disagreement < self.tolerance
-        weights = np.ones(1) if single else NODES
+        weights = np.ones(1) if single else turns.weights
         return Choice(
             turns.precisions[None] if single else turns.nodes,
             weights,
@@ -252,7 +260,7 @@ def _explain_all(rows: StandardRows, turns: Turns) -> bool:
 
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:
-    """Log evidence of a normal prior of the precisions at the end of the turns."""
+    """Log evidence of the prior of scales."""
     rate = noise.parameters[2]
     flat = np.diag(data.root)[: int(intercept)]
     spectrum = Spectrum(
@@ -264,4 +272,4 @@ def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Tur
         data.count - int(intercept),
         2.0 * float(np.sum(np.log(np.abs(flat[flat != 0.0])))) + turns.log_determinant,
     )
-    return float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])
+    return turns.log_gain + float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])

@@ -41,7 +41,6 @@ class TermColumns:
         *,
         intercept: int,
         count: float,
-        with_bases: bool,
     ) -> Self:
         """Columns of a triangle of rows, of features of these mean squares (m,)."""
         below, m = root[intercept:, intercept:], len(squares)
@@ -51,7 +50,7 @@ class TermColumns:
             if pinned[levels].any():
                 continue
             term[levels] = levels[0]
-            if with_bases and not is_whole:
+            if not is_whole:
                 base = -below[:, levels].sum(axis=1)
                 below = np.column_stack([below, base])
                 squares, pinned = np.append(squares, base @ base / count), np.append(pinned, False)

@@ -31,7 +31,7 @@ SHAPES: dict[str, dict[str, str]] = {
         "X": "n m", "y": "n", "weights": "n", "offsets": "n", "precision": "n", "shift": "n",
     },
     "StoredRows": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
-    "WarmStart": {"coefficients": "p", "precision": "q"},
+    "WarmStart": {"coefficients": "p"},
     "WindowRows": {"X": "n m", "y": "n", "weights": "n", "times": "n", "offsets": "n"},
     "RecentRows": {"X": "n m", "labels": "n", "weights": "n"},
     "EvidencePosterior": {"mean": "m", "shapes": "l m"},

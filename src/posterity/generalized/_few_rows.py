@@ -20,7 +20,8 @@ from posterity.factor import Factor
 from posterity.generalized._matching import invert_trigamma
 from posterity.generalized._working_noise import Rows, Spread
 from posterity.noise import LearnedNoise
-from posterity.posteriors import LinearPosterior
+from posterity.posteriors import EvidencePosterior, LinearPosterior
+from posterity.posteriors._nodes import Nodes
 
 Array = NDArray[np.float64]
 
@@ -34,19 +35,20 @@ LEAST_SHARE = 0.5
 
 @dataclass(frozen=True)
 class NormalNodes:
-    """Posteriors of the rows under normal noise, of weights (K,) that add up to 1.
+    """Posteriors of the rows under normal noise; noise below ``floor`` is rounding."""
 
-    Noise below ``floor`` is rounding.
-    """
-
-    weights: Array
-    posteriors: tuple[LinearPosterior, ...]
+    nodes: Nodes
     floor: float
+
+    @property
+    def weights(self) -> Array:
+        """(K,) of sum 1."""
+        return self.nodes.weights
 
     @property
     def noise(self) -> Array:
         """(K,) standard deviation of the noise of each."""
-        precisions = np.array([node.noise_precision for node in self.posteriors])
+        precisions = np.array([node.noise_precision for node in self.nodes.posteriors])
         return np.maximum(precisions**-0.5, self.floor)
 
     @property
@@ -54,17 +56,10 @@ class NormalNodes:
         """Geometric mean of these."""
         return float(np.exp(self.weights @ np.log(self.noise)))
 
-    @property
-    def prior_precision(self) -> Array:
-        """(m,) geometric mean of the prior's precisions, relative to the noise."""
-        each = [np.asarray(node.prior_precision) for node in self.posteriors]
-        logs = [np.log(one if one.ndim == 1 else np.diagonal(one)) for one in each]
-        return np.asarray(np.exp(self.weights @ np.array(logs)))
-
     def moments(self, X: Array) -> tuple[Array, Array]:
         """(K, n) means at the rows of ``X``, and their variances."""
         noise = np.square(self.noise)
-        each = [node.factor.predict(X, intercept=node.intercept) for node in self.posteriors]
+        each = [node.factor.predict(X, intercept=node.intercept) for node in self.nodes.posteriors]
         means = np.array([mean[:, 0] for mean, _ in each])
         return means, noise[:, None] * np.array([leverage for _, leverage in each])
 
@@ -75,7 +70,7 @@ def are_few(rows: Rows) -> bool:
     return beyond >= LEAST_ROWS and rows.total < ROWS_A_COEFFICIENT * rows.n_told
 
 
-def integrate(fresh: LinearPosterior, rows: Rows) -> NormalNodes:
+def integrate(fresh: EvidencePosterior, rows: Rows) -> NormalNodes:
     """The posterior of the rows under normal noise, less their outliers."""
     centre = rows.median(rows.y)
     size = rows.estimate_size(rows.y - centre)
@@ -108,11 +103,11 @@ def estimate_spread(nodes: NormalNodes, inner: LinearPosterior, rows: Rows, scal
     return Spread(scale, df, math.sqrt(ratio * max(1.0 - 2.0 / df, LEAST_SHARE)), 0.0)
 
 
-def _learn_rows(fresh: LinearPosterior, rows: Rows, y: Array) -> NormalNodes:
+def _learn_rows(fresh: EvidencePosterior, rows: Rows, y: Array) -> NormalNodes:
     factor = Factor(fresh.n_coefficients)
     factor.append(rows.X, y[:, None], rows.weights, intercept=rows.intercept)
-    weights, posteriors = zip(*fresh.integrate_prior(factor, LearnedNoise()), strict=True)
-    return NormalNodes(np.array(weights), posteriors, replace(rows, y=y).floor)
+    nodes = fresh.integrate_prior(factor, LearnedNoise())
+    return NormalNodes(nodes, replace(rows, y=y).floor)
 
 
 def _mix_fits(nodes: NormalNodes, moments: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence import Choice
 from posterity.factor import Factor
 from posterity.generalized._few_rows import (
     LEAST_ROWS,
@@ -18,7 +20,7 @@ from posterity.generalized._few_rows import (
 )
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
 from posterity.noise import KnownNoise
-from posterity.posteriors import LinearPosterior
+from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._site_start import weigh_without
 
 Array = NDArray[np.float64]
@@ -116,14 +118,14 @@ def most_probable(
     if known_scale is None and _leave_noise_open(rows, fresh):
         return _learn_as_they_are(fresh, kept, rows)
     nodes: NormalNodes | None = None
-    precision: Array | None = None
+    choice: Choice | None = None
     if known_scale is None and fresh.learns_prior and are_few(rows):
-        nodes = integrate(fresh, rows)
+        nodes = integrate(cast(EvidencePosterior, fresh), rows)
         known_scale = noise.scale_of_normal * nodes.scale
     prior, last = _begin(fresh, rows, known_scale)
     if nodes is not None:
-        precision = nodes.prior_precision * noise.scale_of_normal**2
-        prior = _make_prior(fresh, precision)
+        choice = nodes.nodes.choice.average().scale(noise.scale_of_normal)
+        prior = _make_prior(fresh, choice.whole_precisions[0])
     last = replace(last, rough=warm_start is not None, in_order=in_order, nearly=fresh.learns_prior)
     rounds, agreed = MOST_ROUNDS, TOLERANCE
     if warm_start is not None:
@@ -147,21 +149,22 @@ def most_probable(
         if move < agreed or not (learning or (prior.rank and not mode.settled)):
             break
         if learning:
-            chosen = np.asarray(inner.central().prior_precision)
-            precision = chosen if precision is None else _interpolate(precision, chosen, damping)
-            prior = _make_prior(fresh, precision)
+            chosen = cast(EvidencePosterior, inner).current().choice
+            choice = chosen if choice is None else choice.move_towards(chosen, damping)
+            prior = _make_prior(fresh, choice.whole_precisions[0])
     if in_order and rows.strays(rows.compute_fitted(inner.coefficients())):
         # Most rows are met exactly, so that errors have no core: the evidence says the scale.
         return most_probable(fresh, noise, known_scale, kept, discounts, warm_start)
-    if nodes is None or precision is None:
+    if nodes is None or choice is None:
         spread = noise.estimate_scale_uncertainty(rows, prior, known_scale, mode)
     else:
-        inner.use_prior_precision(precision)
+        cast(EvidencePosterior, inner).use_prior(choice)
         spread = estimate_spread(nodes, inner.central(), rows, mode.scale)
         spread = replace(spread, log_evidence=_approximate_log_evidence(rows, noise, prior, mode))
     if known_scale is None and mode.scale <= EXACT * rows.rounding and (last.rough or in_order):
         return _learn_as_they_are(fresh, kept, rows)
     if warm_start is not None:
+        precision = None if choice is None else choice.whole_precisions[0]
         return ModeFit(inner, rows, mode, 0.0, spread, precision)
     if spread is None:
         return ModeFit(inner, rows, mode, _approximate_log_evidence(rows, noise, prior, mode))
@@ -224,13 +227,6 @@ def _begin(
 def _make_prior(fresh: LinearPosterior, precision: Array) -> Factor:
     belief = replace(fresh.belief, precision=precision)
     return belief.factor(len(precision), intercept=fresh.intercept)
-
-
-def _interpolate(one: Array, other: Array, damping: float) -> Array:
-    """Interpolate between two precisions, by ``damping`` of the way between their logarithms."""
-    usable = (one > 0.0) & (other > 0.0)
-    ratio = np.where(usable, other, 1.0) / np.where(usable, one, 1.0)
-    return np.where(usable, one * ratio**damping, other)
 
 
 def _approximate_log_evidence(rows: Rows, noise: WorkingNoise, prior: Factor, mode: Mode) -> float:

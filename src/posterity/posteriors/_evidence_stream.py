@@ -239,12 +239,12 @@ class EvidenceStream(LinearPosterior):
         p = self.n_coefficients - len(self.find_constant_features()[0])
         return find_turns_around(rows, p, forgets=self.memory.forgets)[1]
 
-    def use_prior_precision(self, precision: Array) -> None:
-        """Let one node of this prior precision (m,), relative to the noise, learn and be read."""
-        choice = self._choice_ahead()
-        precisions = np.where(choice.pinned, choice.precisions[:1], precision)
-        choice = replace(choice, precisions=precisions, weights=np.ones(1), contrasts=None)
-        self.state.stream = self.make_nodes(choice)
+    def use_prior(self, chosen: Choice) -> None:
+        """Let one node learn and be read, under the prior that this choice of one node has."""
+        own = self._choice_ahead()
+        precisions = np.where(own.pinned, own.precisions[:1], chosen.precisions)
+        own = replace(own, precisions=precisions, weights=np.ones(1))
+        self.state.stream = self.make_nodes(replace(own, contrasts=chosen.contrasts))
 
     def wait(self, elapsed: float) -> None:
         """Let so much time pass after the last row, in the nodes as well."""

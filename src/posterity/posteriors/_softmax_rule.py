@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from posterity.evidence import (
     Choice,
     FeatureScales,
+    LocalScales,
     OddsScale,
     Spectrum,
     Strategy,
@@ -49,16 +52,34 @@ def begin(
     """A copy of ``before`` that has learned the first rows, and the prior that they choose."""
     if isinstance(strategy, OddsScale) and shapes is None and not averaged:
         prior = prior.scaled(_search_scale(before, prior, rows, strategy))
-        return _begin_under(before, prior, rows, None, averaged=averaged), prior
+        known = _begin_under(before, prior, rows, None, averaged=averaged)
+        if before.separate:
+            return known, prior
+        choose = partial(_divide_by_feature, strategy=strategy)
+        return _begin_in_turns(before, prior, rows, known, choose, averaged=averaged)
     if strategy is not None:
         # The sizes of the features are taken into account anew, too.
         prior = prior.scaled(prior.scale)
     known = _begin_under(before, prior, rows, None, averaged=averaged)
     if strategy is None:
         return known, prior
+    choose = partial(choose_prior, strategy=strategy, shapes=shapes)
+    return _begin_in_turns(before, prior, rows, known, choose, averaged=averaged)
+
+
+def _begin_in_turns(
+    before: Contrasts,
+    prior: ContrastPrior,
+    rows: Rows,
+    known: Contrasts,
+    choose: Callable[[Contrasts, ContrastPrior], ContrastPrior],
+    *,
+    averaged: bool,
+) -> tuple[Contrasts, ContrastPrior]:
+    """Choose the prior by what is known of the rows, and learn these under it, in turns."""
     for _ in range(MOST_TURNS):
         start, last = known.join_prior(prior), prior
-        prior = choose_prior(known, prior, strategy, shapes)
+        prior = choose(known, prior)
         known = _begin_under(before, prior, rows, start, averaged=averaged)
         if prior.change_from(last) < AGREE:
             break
@@ -108,33 +129,69 @@ def choose_prior(
     variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
     after = prior.with_precisions((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
     after.scale = float(np.exp(choice.weights @ np.log(choice.ratios)))
+    return _divide_by_feature(contrasts, after, one) if isinstance(one, OddsScale) else after
+
+
+def _divide_by_feature(
+    contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy
+) -> ContrastPrior:
+    """Divide the variance of one scale by local scales of the features, if the evidence prefers it.
+
+    These are found in contrasts along the principal axes of the coefficients, and each feature has
+    the mean of its variances there: so the order of the classes makes no difference.
+    """
+    offset = int(prior.intercept)
+    squares = prior.mean_squares()[offset:]
+    means = contrasts.coordinates(contrasts.join_prior(prior))[:, offset:]
+    axes = np.linalg.svd(means * np.sqrt(squares))[0]
+    of_one = choose_by_coefficient(contrasts, prior, strategy, None)
+    told = _weigh_sites(contrasts, prior) / len(means)
+    rule = LocalScales(most_nodes=1).for_sites(told, prior.count, len(squares))
+    local = choose_by_coefficient(contrasts, prior, rule, None, axes)
+    if local.log_evidence <= of_one.log_evidence:
+        return prior.scaled(prior.scale)
+    shares = (1.0 / local.precisions).reshape(len(means), -1).mean(axis=0) * squares
+    free = ~local.pinned.reshape(len(means), -1).any(axis=0)
+    shares = np.where(free, shares / shares[free].mean(), 1.0)
+    after = prior.with_precisions((prior.scale * squares / shares)[None])
+    after.scale = prior.scale
     return after
 
 
 def choose_by_coefficient(
-    contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy, shapes: Array | None
+    contrasts: Contrasts,
+    prior: ContrastPrior,
+    strategy: Strategy,
+    shapes: Array | None,
+    axes: Array | None = None,
 ) -> Choice:
-    """The strategy's choice for each coefficient of each contrast."""
+    """The strategy's choice for each coefficient of each contrast, or of those along ``axes``."""
     k, offset = contrasts.n_classes - 1, int(prior.intercept)
     columns = np.arange(k * contrasts.n_columns).reshape(k, -1)
     # The intercepts in front of all.
     order = np.concatenate([columns[:, :offset].ravel(), columns[:, offset:].ravel()])
-    data = transform_factor(contrasts.one.factor, np.eye(len(order))[:, order])
+    turned = np.asarray(np.kron(np.eye(k) if axes is None else axes, np.eye(contrasts.n_columns)))
+    data = transform_factor(contrasts.one.factor, turned[:, order])
     shape = np.tile(prior.mean_squares()[offset:], k)
-    # As many rows as of precision 1: their curvatures, which the intercepts' columns add up.
-    weight = float(np.square(data.root[:, : k * offset]).sum())
-    if not offset:
-        squares = prior.squares / prior.count + np.square(prior.center)
-        weight = float(np.square(data.root).sum() / max(np.sum(squares), 1e-300))
-    data.set_triangle(data.triangle, weight, data.seen)
+    data.set_triangle(data.triangle, _weigh_sites(contrasts, prior), data.seen)
+    never = np.square(data.root).sum(axis=0)[k * offset :] == 0.0
     return strategy.choose(
         data,
         NOISE,
         intercept=k * offset,
         mean=np.zeros(len(shape)),
         shapes=None if shapes is None else np.tile(shapes, k),
-        scales=FeatureScales(shape, np.zeros(len(shape), dtype=bool)),
+        scales=FeatureScales(shape, never if axes is not None else np.zeros_like(never)),
     )
+
+
+def _weigh_sites(contrasts: Contrasts, prior: ContrastPrior) -> float:
+    """As many rows of precision 1: curvatures, which the intercepts' columns add up."""
+    root = contrasts.one.factor.root
+    if prior.intercept:
+        return float(np.square(root[:, :: contrasts.n_columns]).sum())
+    squares = prior.squares / prior.count + np.square(prior.center)
+    return float(np.square(root).sum() / max(np.sum(squares), 1e-300))
 
 
 def _choose_shared_scale(contrasts: Contrasts, prior: ContrastPrior, strategy: OddsScale) -> float:

@@ -259,10 +259,10 @@ class BankedRuns(Runs):
         return cast(RowPath, RunsPath(Factor(self.fresh.n_features).row_path(False, names), self))
 
     def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features.
+        """Know what ``other`` does, of fewer features: in each run those that are new were 0.
 
-        In a run a feature is as if it had been 0 in all rows. Nothing begins anew, and no run is
-        told from another, by a row of a direction that the prior leaves open.
+        Nothing begins anew, and no run is told from another, by a row of a direction that the prior
+        leaves open.
         """
         known, flat = other.copy(), self.fresh.n_flat - other.fresh.n_flat
         start, p = self.latest_start, self.bank.n_coefficients

@@ -121,12 +121,10 @@ class EvidencePosterior(EvidenceStream):
         (node,) = self._with_rows(rows, self.noise).nodes_ahead().posteriors
         return node.prior
 
-    def integrate_prior(
-        self, rows: Factor, noise: Noise
-    ) -> tuple[tuple[float, LinearPosterior], ...]:
-        """The parts that these rows would choose under this noise; nothing is forgotten."""
+    def integrate_prior(self, rows: Factor, noise: Noise) -> Nodes:
+        """The nodes that these rows would choose under this noise; nothing is forgotten."""
         twin = self._with_rows(rows, noise)
-        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy))).parts
+        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy)))
 
     def _with_rows(self, rows: Factor, noise: Noise) -> Self:
         data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}

@@ -123,9 +123,6 @@ class LinearPosterior:
         """A copy with another noise."""
         return self.copy()._copy_with(noise=noise)
 
-    def use_prior_precision(self, precision: Array) -> None:
-        """Do nothing: only a prior that is learned could be another one."""
-
     def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 
@@ -296,12 +293,6 @@ class LinearPosterior:
     def choose_prior(self, rows: Factor) -> Factor:
         """The prior of the central node, were these all the rows learned."""
         return self.prior
-
-    def integrate_prior(
-        self, rows: Factor, noise: Noise
-    ) -> tuple[tuple[float, LinearPosterior], ...]:
-        """The parts, were these all the rows learned, under this noise."""
-        return ((1.0, self.copy_with_factor(self.prior.combine(rows), noise=noise)),)
 
     @property
     def parts(self) -> tuple[tuple[float, LinearPosterior], ...]:
