@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -248,6 +249,13 @@ class LocalFunctions(DomainTransformer):
         return np.ones((1, self._columns(self.domain_[:, :1].T).shape[1]))
 
 
+def join_columns(blocks: Sequence[Array]) -> Array:
+    """Columns beside a 1, by others, of bases side by side: as ``grow`` has those of each."""
+    joined = block_diag(1.0, *(block[1:, 1:] for block in blocks))
+    joined[0, 1:] = np.concatenate([block[0, 1:] for block in blocks])
+    return np.asarray(joined)
+
+
 def check_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
     """``value`` as an int; ``ValueError`` unless it is a whole number in this range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -281,9 +289,9 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 def spread(where: str, X: Array, domain: Array, count: int) -> Array:
     """``count`` places on a feature's domain (2,): ``"even"``, or at ``"quantiles"`` of X (n,).
 
-    Quantiles that coincide are one place; the ends of the domain are always among them.
+    Those that coincide are one place; the ends of the domain are always among them.
     """
-    even = np.linspace(domain[0], domain[1], count)
+    even = np.unique(np.linspace(domain[0], domain[1], count))
     if where == "even" or count < 3:
         return even
     inner = np.quantile(X, np.linspace(0.0, 1.0, count)[1:-1])

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
 from posterity.basis import AutoBasis, Basis, ByColumn
-from posterity.basis.by_column import varying
+from posterity.basis.by_column import join_bases, reaching, varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
 from posterity.linear.categories import Categories
@@ -92,6 +92,8 @@ class BasisPath:
         values = self._reader.values(x)[0]
         if self._categories is not None and not self._categories.know(values):
             return False
+        if not self._reaches(values):
+            return False
         return self._path.learn(self._columns(values), y, weight)
 
     def predict_mean(self, x: Any) -> float:
@@ -105,6 +107,11 @@ class BasisPath:
     def close(self) -> None:
         """Close the path: it learns no more rows, and its user must ask for another."""
         self._path.close()
+
+    def _reaches(self, values: Array) -> bool:
+        """Return False where the functions must grow first."""
+        numbers = values if self._categories is None else values[self._categories.numbers]
+        return reaching(self._basis, numbers[None]) is self._basis
 
     def _columns(self, values: Array) -> Array:
         key, columns = self._last
@@ -144,6 +151,19 @@ def scale_prior_precision(
             'give the basis a length_scale, or prior_precision="auto"'
         )
     return offered[0] * float(precision)  # type: ignore[arg-type]
+
+
+def join(one: Basis | None, other: Basis | None) -> Basis | None:
+    """Return the basis that reaches as far as both, if they differ in that alone; else ``one``."""
+    alike = type(one) is type(other) and hasattr(one, "joined")
+    if not (alike and _same(_settings(one), _settings(other))):
+        return one
+    return join_bases(one, other)
+
+
+def _settings(basis: Any) -> Any:
+    """What two bases must have in common, of which one may reach further."""
+    return basis.get_params(deep=False), [at for at, _ in getattr(basis, "blocks_", [])]
 
 
 def have_same_columns(one: Basis | None, other: Basis | None) -> bool:

@@ -23,6 +23,7 @@ from posterity.noise import Joint
 from posterity.posteriors._reads import refuse
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.gaussian import NO_CHANGES, refuse_waiting
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -127,7 +128,7 @@ class Hypotheses:
     # True if features can join later, and ``widen_from`` lets them.
     takes_features: ClassVar[bool] = False
 
-    def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> None:
+    def widen_from(self, other: Any, columns: NewColumns, widen: Callable[..., None]) -> None:
         """Know what ``other`` does, of fewer features."""
         raise NotImplementedError
 
