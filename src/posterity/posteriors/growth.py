@@ -155,6 +155,9 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior, columns: NewCol
         # The intercept's prior keeps its center.
         new.prior.root[..., 0, :] = columns.spread(old.prior.root.reshape(-1, p, p)[0, 0])
     new.next_prior_update = old.next_prior_update
+    if new.shapes is not None:  # which are others, and stand for no scales of columns
+        new.next_prior_update = 0.0
+        new.choose_if_due()
 
 
 def _widen_contrasts(new: Contrasts, old: Contrasts, columns: NewColumns) -> None:
