@@ -21,6 +21,7 @@ from posterity.basis import (
     Basis,
     BasisWithPrior,
     Fourier,
+    GrowingBasis,
     HilbertSpaceGP,
     Polynomial,
     RadialBasis,
@@ -75,7 +76,7 @@ def test_scikit_learn_accepts_it(kind: Any) -> None:
 
 
 def test_the_public_names_are_those_that_are_tested() -> None:
-    tested = {k.__name__ for k in [*KINDS, Basis, BasisWithPrior]}
+    tested = {k.__name__ for k in [*KINDS, Basis, BasisWithPrior, GrowingBasis]}
     elsewhere = {"ByColumn", "AutoBasis"}  # which have tests of their own
     assert set(posterity.basis.__all__) == tested | elsewhere
 

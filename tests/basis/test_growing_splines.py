@@ -222,7 +222,7 @@ def test_a_call_that_raises_and_rows_of_no_weight_leave_the_domain() -> None:
     before = dumps(model)
     with pytest.raises(ValueError, match="NaN in row 0"):
         model.partial_fit([[np.nan]], [1.0])
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="NaN"):
         model.partial_fit([[9.0]], [np.nan])
     model.predict(x)
     assert dumps(model) == before
