@@ -40,8 +40,8 @@ def with_its_knots(model: Any) -> Any:
 
 
 @given(
-    first=st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=5),
-    later=st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=4),
+    first=st.lists(st.integers(-1000, 1000).map(lambda k: k / 1e3), min_size=1, max_size=5),
+    later=st.lists(st.integers(-1000, 1000).map(lambda k: k * 1.1), min_size=1, max_size=4),
     degree=st.integers(1, 4),
 )
 def test_functions_of_joined_knots_are_sums_of_the_old_ones(
@@ -197,6 +197,12 @@ def test_levels_and_other_bases_stay_as_they_are() -> None:
     ).fit(frame, y)
     np.testing.assert_allclose(model.predict(frame), fixed.predict(frame), atol=1e-8)
     np.testing.assert_allclose(loads(dumps(model)).predict(frame), model.predict(frame))
+
+
+def test_what_is_beyond_all_knots_is_on_a_line() -> None:
+    made = Spline().fit([[0.0], [1e-3]]).reaching(np.array([[1e308]]))
+    assert len(made.knots_[0]) == 48
+    np.testing.assert_allclose(made.transform([[0.5e-3]])[0, 0], 0.0, atol=1e-9)
 
 
 def test_what_was_asked_for_does_not_grow() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
+
+# Distance, in that of two places, within which a value is at one.
+SAME = 1e-9
 
 
 def read_rows(transformer: Any, X: Any, *, reset: bool, **how: Any) -> Array:
@@ -297,3 +301,25 @@ def spread(where: str, X: Array, domain: Array, count: int) -> Array:
     inner = np.quantile(X, np.linspace(0.0, 1.0, count)[1:-1])
     inner = inner[(inner > domain[0]) & (inner < domain[1])]
     return np.unique(np.concatenate([domain[:1], inner, domain[1:]]))
+
+
+def rank_places(places: Array) -> tuple[float, float]:
+    """What is largest of the places that others should be like: those that are farther apart."""
+    return float(places[-1] - places[0]) / len(places), -float(places[0])
+
+
+def go_on(places: Array, low: float, high: float, count: int) -> Array:
+    """Even places from these on, over [low, high], too: ``count``, or a little less or more.
+
+    Every other one is left out where they would be too many: they are among those there were.
+    """
+    if len(places) == 1:
+        return np.linspace(low, high, count) if low < high else places
+    origin, step = float(places[0]), float(places[-1] - places[0]) / (len(places) - 1)
+    ends = (low - origin) / step, (high - origin) / step
+    if not all(map(math.isfinite, ends)):
+        return places
+    first, last = math.floor(ends[0] + SAME), math.ceil(ends[1] - SAME)
+    while last - first >= math.sqrt(2.0) * count:
+        step, first, last = 2.0 * step, first // 2, -(-last // 2)
+    return origin + step * np.arange(first, last + 1.0)

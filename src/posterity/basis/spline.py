@@ -16,7 +16,9 @@ from posterity.basis._domain import (
     LocalFunctions,
     check_choice,
     check_count,
+    go_on,
     join_columns,
+    rank_places,
     spread,
 )
 from posterity.basis._penalty import Penalty
@@ -30,8 +32,6 @@ LARGEST_DEGREE = 30
 # Knots where none are asked for: the second, the last by the number of features, or the first.
 # Beyond some forty the prior decides what a curve looks like, not its knots.
 FEWEST_KNOTS, MOST_KNOTS, KNOTS_OF_ALL = 5, 48, 120
-# Distance, in that of two knots, within which a value is at one.
-SAME = 1e-9
 # What a curve may be beside its line, both of unit variance over the domain. Its waves have
 # variances that fall with the fourth power of their frequency, as under random second differences,
 # or with the second, as steps have; the curve is as large as the line, or smaller. Or else they
@@ -184,7 +184,7 @@ class Spline(LocalFunctions):
         if not self._grows:
             return self
         ends = [f(self.reach_, other.reach_) for f in (np.minimum, np.maximum)]
-        knots = [max(both, key=_rank_knots) for both in zip(self.knots_, other.knots_, strict=True)]
+        knots = [max(both, key=rank_places) for both in zip(self.knots_, other.knots_, strict=True)]
         return self._over(np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1), knots)
 
     def columns_of(self, other: Self) -> Array:
@@ -213,7 +213,7 @@ class Spline(LocalFunctions):
         new, count = copy(self), self._count_knots(len(domain))
         new.domain_ = domain
         new._place(
-            [_extend(one, *ends, count) for one, ends in zip(knots, domain.tolist(), strict=True)]
+            [go_on(one, *ends, count) for one, ends in zip(knots, domain.tolist(), strict=True)]
         )
         return new
 
@@ -316,25 +316,6 @@ def _compute_precisions(bends: Array, values: Array) -> Array:
         mean = float((np.square(values) @ variances).mean())
         rows.append(np.concatenate([[VARIANCE_OF_LINE], mean / (size * variances)]))
     return np.array(rows)
-
-
-def _rank_knots(knots: Array) -> tuple[float, float]:
-    """What is largest for the knots that others should be like: those that are farther apart."""
-    return float(knots[-1] - knots[0]) / len(knots), -float(knots[0])
-
-
-def _extend(knots: Array, low: float, high: float, count: int) -> Array:
-    """Even knots from these on, over [low, high], too: ``count``, or a little less or more.
-
-    Every other one is left out where they would be too many: they are among those there were.
-    """
-    if len(knots) == 1:
-        return np.linspace(low, high, count) if low < high else knots
-    origin, step = float(knots[0]), float(knots[-1] - knots[0]) / (len(knots) - 1)
-    first, last = math.floor((low - origin) / step + SAME), math.ceil((high - origin) / step - SAME)
-    while last - first >= math.sqrt(2.0) * count:
-        step, first, last = 2.0 * step, first // 2, -(-last // 2)
-    return origin + step * np.arange(first, last + 1.0)
 
 
 def make_spline(places: Array, degree: object) -> SplineTransformer:
