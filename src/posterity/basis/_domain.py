@@ -113,7 +113,7 @@ class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, Bas
             self._refuse_outside(X)
         with np.errstate(over="ignore", invalid="ignore"):
             columns = self._columns(X)
-            usable = np.isfinite(np.sum(columns))
+            usable = math.isfinite(columns.sum())
         if not usable:
             self._refuse_overflow(X, columns)
         return columns

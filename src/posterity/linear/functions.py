@@ -89,10 +89,13 @@ class BasisPath:
 
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
-        values = self._reader.values(x)[0]
-        if self._categories is not None and not self._categories.know(values):
-            return False
-        if not self._reaches(values):
+        rows = self._reader.values(x)
+        values, numbers = rows[0], rows
+        if self._categories is not None:
+            if not self._categories.know(values):
+                return False
+            numbers = rows[:, self._categories.numbers]
+        if reaching(self._basis, numbers) is not self._basis:  # which must grow first
             return False
         return self._path.learn(self._columns(values), y, weight)
 
@@ -108,16 +111,11 @@ class BasisPath:
         """Close the path: it learns no more rows, and its user must ask for another."""
         self._path.close()
 
-    def _reaches(self, values: Array) -> bool:
-        """Return False where the functions must grow first."""
-        numbers = values if self._categories is None else values[self._categories.numbers]
-        return reaching(self._basis, numbers[None]) is self._basis
-
     def _columns(self, values: Array) -> Array:
-        key, columns = self._last
-        if key != values.tobytes():
+        key, columns = values.tobytes(), self._last[1]
+        if key != self._last[0]:
             columns = compute_columns(self._basis, self._categories, values[None])[0]
-            self._last = values.tobytes(), columns
+            self._last = key, columns
         return columns
 
 
