@@ -136,6 +136,9 @@ def test_every_model_grows(kind: Any, settings: dict[str, Any], bound: float) ->
     expected = fixed.predict(x)
     scale = max(1.0, float(np.std(expected)))
     np.testing.assert_allclose(stream.predict(x), expected, atol=bound * scale)
+    if kind is not BayesianLogisticRegression:
+        widths, right = (np.diff(one.predict_interval(x))[:, 0] for one in (stream, fixed))
+        np.testing.assert_allclose(widths.mean(), right.mean(), rtol=0.1)
 
 
 def test_models_of_different_domains_merge() -> None:

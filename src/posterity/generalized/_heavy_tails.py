@@ -132,6 +132,8 @@ class HeavyTailedPosterior(LinearPosterior):
         if state.kept is not None:
             state.kept = replace(state.kept, X=columns.spread(state.kept.X))
         self.state.copy_from(state)
+        for mine, theirs in zip(self.companions, old.companions, strict=True):
+            widen(mine, theirs, columns)
         self._set_due()
 
     def with_memory(self, memory: Memory) -> Self:
