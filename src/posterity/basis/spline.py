@@ -212,9 +212,8 @@ class Spline(LocalFunctions):
         """The basis over this domain (d, 2), whose knots go on from these."""
         new, count = copy(self), self._count_knots(len(domain))
         new.domain_ = domain
-        new._place(
-            [go_on(one, *ends, count) for one, ends in zip(knots, domain.tolist(), strict=True)]
-        )
+        ends = zip(knots, *domain.T.tolist(), strict=True)
+        new._place([go_on(one, low, high, count) for one, low, high in ends])
         return new
 
     def _needs_range(self) -> bool:

@@ -163,7 +163,7 @@ def _widen_softmax(new: SoftmaxPosterior, old: SoftmaxPosterior, columns: NewCol
 def _widen_contrasts(new: Contrasts, old: Contrasts, columns: NewColumns) -> None:
     """Widen each contrast, whose columns stay in order."""
     for mine, theirs, its in zip(new.parts, old.parts, old.places, strict=True):
-        matrix: Array = np.kron(np.eye(len(its)), columns.matrix)
+        matrix: Array = np.kron(np.eye(len(its)), columns.matrix).astype(np.float64)
         mine.copy_from(transform_features(theirs, matrix))
     new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
