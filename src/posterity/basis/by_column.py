@@ -111,7 +111,7 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def reaching(self, X: Array) -> Self:
         """Return the same with bases that reach over rows ``X`` (n, d), as a spline's do."""
-        return self._with_bases([reaching(basis, X[:, at]) for at, basis in self.blocks_])
+        return self._with_bases([reaching(basis, X, at) for at, basis in self.blocks_])
 
     def joined(self, other: Self) -> Self:
         """Return the same with bases that reach as far as those of ``other``, too."""
@@ -131,7 +131,7 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         )
 
     def _with_bases(self, bases: list[Any]) -> Self:
-        if all(new is old for new, (_, old) in zip(bases, self.blocks_, strict=True)):
+        if bases == [basis for _, basis in self.blocks_]:
             return self
         new = copy(self)
         new.blocks_ = [(at, basis) for (at, _), basis in zip(self.blocks_, bases, strict=True)]
@@ -224,9 +224,9 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         raise ValueError(f"basis has a column {key!r}, which is not in X: {listed}")
 
 
-def reaching(basis: Any, X: Array) -> Any:
-    """Return the basis that reaches over rows ``X`` (n, d), too: this one, unless it grows."""
-    return basis.reaching(X) if hasattr(basis, "reaching") else basis
+def reaching(basis: Any, X: Array, at: Any = slice(None)) -> Any:
+    """Return the basis that reaches over some columns of rows ``X`` (n, d), if it grows."""
+    return basis.reaching(X[:, at]) if hasattr(basis, "reaching") else basis
 
 
 def join_bases(one: Any, other: Any) -> Any:
