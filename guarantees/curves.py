@@ -6,9 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from guarantees.check import Check
-from posterity import BayesianLinearRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+)
 from posterity.basis import HilbertSpaceGP, Spline
 
 FUNCTIONS: dict[str, Any] = {
@@ -47,6 +52,36 @@ def held(
     return int(np.sum((low <= truth) & (truth <= high))), len(places)
 
 
+def held_in_stream(rng: np.random.Generator, *, function: str, n: int) -> tuple[int, int]:
+    """The same after rows from left to right, ten by ten, whose first place the first knots."""
+    curve = FUNCTIONS[function]
+    x = np.sort(rng.uniform(-1.0, 1.0, size=(n, 1)), axis=0)
+    y = curve(x[:, 0]) + 0.3 * rng.normal(size=n)
+    model = BayesianLinearRegression(basis=Spline())
+    for first in range(0, n, 10):
+        model.partial_fit(x[first : first + 10], y[first : first + 10])
+    places = np.linspace(x[0, 0], x[-1, 0], 100)
+    low, high = model.predict_interval(places[:, None], of="mean").T
+    truth = curve(places)
+    return int(np.sum((low <= truth) & (truth <= high))), len(places)
+
+
+def held_of_means(rng: np.random.Generator, *, of: str, function: str, n: int) -> tuple[int, int]:
+    """The same of probabilities of labels, whose log odds are twice the curve, or of counts."""
+    curve = FUNCTIONS[function]
+    x, places = rng.uniform(-1.0, 1.0, size=(n, 1)), np.linspace(-0.95, 0.95, 60)
+    eta, truth = curve(x[:, 0]), curve(places)
+    model: Any
+    if of == "labels":
+        y, truth = rng.uniform(size=n) < expit(2.0 * eta), expit(2.0 * truth)
+        model = BayesianLogisticRegression(basis=Spline()).fit(x, y)
+    else:
+        y, truth = rng.poisson(np.exp(eta)), np.exp(truth)
+        model = BayesianPoissonRegression(basis=Spline()).fit(x, y)
+    low, high = model.predict_interval(places[:, None], of="mean").T
+    return int(np.sum((low <= truth) & (truth <= high))), len(places)
+
+
 def checks() -> list[Check]:
     """Every function by itself, for an average over functions hides the hard ones."""
     found = []
@@ -62,6 +97,19 @@ def checks() -> list[Check]:
                 bound = LOWEST.get(function, 0.9)
                 topic = "Curves inside of the rows"
                 found.append(Check(topic, setting, 0.95, simulate, replicates, bound, 1.0))
+    for function in FUNCTIONS:
+        bound = LOWEST.get(function, 0.9)
+        topic = "Curves row by row, as their domain grows"
+        stream = partial(held_in_stream, function=function, n=200)
+        setting = f"Spline(): {function}, n = 200 from left to right, noise 0.3"
+        found.append(Check(topic, setting, 0.95, stream, 40, bound, 1.0))
+    for of in ("labels", "counts"):
+        for function in ("sine", "bump", "step", "line", "hockey stick"):
+            bound = LOWEST.get(function, 0.9)
+            topic = "Curves of labels and counts"
+            means = partial(held_of_means, of=of, function=function, n=300)
+            setting = f"Spline(): {of}, {function}, n = 300"
+            found.append(Check(topic, setting, 0.95, means, 40, bound, 1.0))
     for basis in BASES:
         for function in ("line", "sine"):
             cell = {"basis": basis, "function": function, "n": 60, "noise": 0.3}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
@@ -407,3 +408,17 @@ def test_extreme_quantiles_in_a_stream_are_as_in_a_fit(quantile: float) -> None:
     assert (np.abs(stream.posterior_.mean - fitted.posterior_.mean) < 1.5 * sd).all()
     assert (stream.posterior_.std() > 0.3 * sd).all()
     assert abs(np.mean(targets <= stream.predict(rows)) - quantile) < 0.01
+
+
+def test_intervals_are_as_wide_after_a_level_has_joined() -> None:
+    rng = np.random.default_rng(0)
+    shop = np.repeat(["a", "b", "c"], 200)
+    frame = pd.DataFrame({"shop": shop, "size": rng.normal(size=600)})
+    y = rng.normal(size=600) + 2.0 * (shop == "c")
+    models = [
+        BayesianQuantileRegression(quantile=0.8, categorical_features="auto") for _ in range(2)
+    ]
+    stream = models[0].partial_fit(frame[:400], y[:400]).partial_fit(frame[400:], y[400:])
+    whole = models[1].fit(frame, y)
+    widths = [np.diff(one.predict_interval(frame[::200]))[:, 0] for one in (stream, whole)]
+    np.testing.assert_allclose(*widths, rtol=0.3)

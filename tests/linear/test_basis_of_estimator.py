@@ -100,8 +100,8 @@ def test_names_are_the_functions() -> None:
 
 def test_models_of_different_domains_do_not_merge() -> None:
     x, y = curve(60)
-    one = BayesianLinearRegression(basis=Spline()).fit(x[:30], y[:30])
-    other = BayesianLinearRegression(basis=Spline()).fit(x[30:], y[30:])
+    one = BayesianLinearRegression(basis=Spline(n_knots=9)).fit(x[:30], y[:30])
+    other = BayesianLinearRegression(basis=Spline(n_knots=9)).fit(x[30:], y[30:])
     with pytest.raises(ValueError, match="the models differ in their basis"):
         one.merge(other)
 

@@ -24,8 +24,9 @@ Which one:
 Streams. ``fit`` fixes everything: the domain (given as ``domain=``, or else the range of each
 feature in the batch that ``fit`` sees), knots, centres, frequencies, length scales. ``transform``
 never learns, so rows may come in batches of any size, and a value has the same columns whenever it
-comes. Where batches are small, or models are to be merged, give the domain. What is done with a
-row outside of it is ``outside``, one parameter of each:
+comes. Where batches are small, or models are to be merged, give the domain. A :class:`Spline` that
+is given none gets more knots where a model learns rows outside (:class:`GrowingBasis`). What is
+done with other rows outside of the domain is ``outside``, one parameter of each:
 
 - ``"extend"``: the functions go on outside the domain, in the way that the basis documents;
 - ``"clip"``: the value is moved to the domain's nearest end, so that curves go on as constants;
@@ -54,7 +55,7 @@ from __future__ import annotations
 
 from posterity.basis.automatic import AutoBasis
 from posterity.basis.by_column import ByColumn
-from posterity.basis.contract import Basis, BasisWithPrior
+from posterity.basis.contract import Basis, BasisWithPrior, GrowingBasis
 from posterity.basis.fourier import Fourier
 from posterity.basis.hilbert_space import HilbertSpaceGP
 from posterity.basis.polynomial import Polynomial
@@ -68,6 +69,7 @@ __all__ = [
     "BasisWithPrior",
     "ByColumn",
     "Fourier",
+    "GrowingBasis",
     "HilbertSpaceGP",
     "Polynomial",
     "RadialBasis",

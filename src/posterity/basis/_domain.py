@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from posterity.transaction import AtomicModel, atomic
 
 Array = NDArray[np.float64]
+
+# Distance, in that of two places, within which a value is at one.
+SAME = 1e-9
 
 
 def read_rows(transformer: Any, X: Any, *, reset: bool, **how: Any) -> Array:
@@ -108,7 +113,7 @@ class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, Bas
             self._refuse_outside(X)
         with np.errstate(over="ignore", invalid="ignore"):
             columns = self._columns(X)
-            usable = np.isfinite(np.sum(columns))
+            usable = math.isfinite(columns.sum())
         if not usable:
             self._refuse_overflow(X, columns)
         return columns
@@ -248,6 +253,13 @@ class LocalFunctions(DomainTransformer):
         return np.ones((1, self._columns(self.domain_[:, :1].T).shape[1]))
 
 
+def join_columns(blocks: Sequence[Array]) -> Array:
+    """Columns beside a 1, by others, of bases side by side: as ``grow`` has those of each."""
+    joined = block_diag(1.0, *(block[1:, 1:] for block in blocks))
+    joined[0, 1:] = np.concatenate([block[0, 1:] for block in blocks])
+    return np.asarray(joined)
+
+
 def check_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
     """``value`` as an int; ``ValueError`` unless it is a whole number in this range."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
@@ -281,11 +293,33 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 def spread(where: str, X: Array, domain: Array, count: int) -> Array:
     """``count`` places on a feature's domain (2,): ``"even"``, or at ``"quantiles"`` of X (n,).
 
-    Quantiles that coincide are one place; the ends of the domain are always among them.
+    Those that coincide are one place; the ends of the domain are always among them.
     """
-    even = np.linspace(domain[0], domain[1], count)
+    even = np.unique(np.linspace(domain[0], domain[1], count))
     if where == "even" or count < 3:
         return even
     inner = np.quantile(X, np.linspace(0.0, 1.0, count)[1:-1])
     inner = inner[(inner > domain[0]) & (inner < domain[1])]
     return np.unique(np.concatenate([domain[:1], inner, domain[1:]]))
+
+
+def rank_places(places: Array) -> tuple[float, float]:
+    """What is largest of the places that others should be like: those that are farther apart."""
+    return float(places[-1] - places[0]) / len(places), -float(places[0])
+
+
+def go_on(places: Array, low: float, high: float, count: int) -> Array:
+    """Even places from these on, over [low, high], too: ``count``, or a little less or more.
+
+    Every other one is left out where they would be too many: they are among those there were.
+    """
+    if len(places) == 1:
+        return np.linspace(low, high, count) if low < high else places
+    origin, step = float(places[0]), float(places[-1] - places[0]) / (len(places) - 1)
+    ends = (low - origin) / step, (high - origin) / step
+    if not all(map(math.isfinite, ends)):
+        return places
+    first, last = math.floor(ends[0] + SAME), math.ceil(ends[1] - SAME)
+    while last - first >= math.sqrt(2.0) * count:
+        step, first, last = 2.0 * step, first // 2, -(-last // 2)
+    return origin + step * np.arange(first, last + 1.0)

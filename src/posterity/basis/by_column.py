@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from posterity.basis._domain import DomainTransformer, check_row, read_rows
+from posterity.basis._domain import DomainTransformer, check_row, join_columns, read_rows
 from posterity.basis.contract import Basis
 from posterity.transaction import AtomicModel, atomic
 
@@ -108,6 +109,34 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"x is {row[0].tolist()}: give finite numbers")
         return np.concatenate([_columns(basis, row[:, at])[0] for at, basis in self.blocks_])
 
+    def reaching(self, X: Array) -> Self:
+        """Return the same with bases that reach over rows ``X`` (n, d), as a spline's do."""
+        return self._with_bases([reaching(basis, X, at) for at, basis in self.blocks_])
+
+    def joined(self, other: Self) -> Self:
+        """Return the same with bases that reach as far as those of ``other``, too."""
+        pairs = zip(self.blocks_, other.blocks_, strict=True)
+        return self._with_bases([join_bases(mine, its) for (_, mine), (_, its) in pairs])
+
+    def columns_of(self, other: Self) -> Array:
+        """Columns of one whose bases reach further, by these: M (1 + m, 1 + m')."""
+        pairs = zip(self.blocks_, other.blocks_, strict=True)
+        return join_columns(
+            [
+                np.eye(1 + len(_names(mine, np.zeros(len(at)))))
+                if mine is its
+                else mine.columns_of(its)
+                for (at, mine), (_, its) in pairs
+            ]
+        )
+
+    def _with_bases(self, bases: list[Any]) -> Self:
+        if bases == [basis for _, basis in self.blocks_]:
+            return self
+        new = copy(self)
+        new.blocks_ = [(at, basis) for (at, _), basis in zip(self.blocks_, bases, strict=True)]
+        return new
+
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
         """Names (m,) of the columns."""
         check_is_fitted(self, "blocks_")
@@ -193,6 +222,16 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             else ", ".join(map(repr, names))
         )
         raise ValueError(f"basis has a column {key!r}, which is not in X: {listed}")
+
+
+def reaching(basis: Any, X: Array, at: Any = slice(None)) -> Any:
+    """Return the basis that reaches over some columns of rows ``X`` (n, d), if it grows."""
+    return basis.reaching(X[:, at]) if hasattr(basis, "reaching") else basis
+
+
+def join_bases(one: Any, other: Any) -> Any:
+    """Return the basis that reaches as far as both, which have the same parameters, if it can."""
+    return one.joined(other) if hasattr(one, "joined") else one
 
 
 def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:

@@ -15,7 +15,7 @@ class Basis(Protocol):
 
     A model calls ``sklearn.base.clone(basis).fit(X, y)`` on its first batch, once, and
     ``transform`` on every batch after; a row must have the same columns in whichever batch it
-    comes.
+    comes. :class:`GrowingBasis` may change them.
 
     Examples
     --------
@@ -51,6 +51,32 @@ class BasisWithPrior(Basis, Protocol):
 
         Finite; only their proportions count where the evidence chooses: how large the function is,
         a number that multiplies the row, is the model's.
+        """
+
+
+@runtime_checkable
+class GrowingBasis(Basis, Protocol):
+    """A basis that gets other functions where a model is about to learn rows beyond its domain.
+
+    None of these methods changes the basis. Those that are new have the same parameters.
+
+    Examples
+    --------
+    >>> from posterity.basis import Spline
+    >>> isinstance(Spline(), GrowingBasis)
+    True
+    """
+
+    def reaching(self, X: Any) -> Self:
+        """Return the basis for rows ``X`` (n, d), too: this one, where it is good for all."""
+
+    def joined(self, other: Self) -> Self:
+        """Return the basis for the domains of both."""
+
+    def columns_of(self, other: Self) -> NDArray[np.float64]:
+        """Columns of such a basis, by these (1 + m, 1 + m'), where this one was good for rows.
+
+        Both have a column of ones in front.
         """
 
 

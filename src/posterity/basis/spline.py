@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,7 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from posterity.basis._domain import LocalFunctions, check_choice, check_count, spread
+from posterity.basis._domain import (
+    LocalFunctions,
+    check_choice,
+    check_count,
+    go_on,
+    join_columns,
+    rank_places,
+    spread,
+)
+from posterity.basis._penalty import Penalty
 
 Array = NDArray[np.float64]
 
@@ -19,16 +29,16 @@ Array = NDArray[np.float64]
 LARGEST_DEGREE = 30
 
 
-# Knots where none are asked for: as many as there are rows, between these, and of all features
-# together so many. Beyond some forty the prior decides what a curve looks like, not its knots.
+# Knots where none are asked for: the second, the last by the number of features, or the first.
+# Beyond some forty the prior decides what a curve looks like, not its knots.
 FEWEST_KNOTS, MOST_KNOTS, KNOTS_OF_ALL = 5, 48, 120
 # What a curve may be beside its line, both of unit variance over the domain. Its waves have
 # variances that fall with the fourth power of their frequency, as under random second differences,
 # or with the second, as steps have; the curve is as large as the line, or smaller. Or else they
 # fall as those of a smooth process with one of these length scales, in halves of the domain. The
 # first stands for all where the precision of the prior is given.
-POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (2, 1.0), (2, 0.03))
-LENGTH_SCALES = np.geomspace(1.0, 0.055, 10)
+POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (4, 1e-5), (2, 1.0), (2, 0.03))
+LENGTH_SCALES = np.geomspace(1.0, 0.055, 7)
 # Of a line of unit variance over the domain [-1, 1], the inverse.
 VARIANCE_OF_LINE = 1.0 / 3.0
 PLACES = 200  # at which the variance of curves is averaged
@@ -45,9 +55,8 @@ class Spline(LocalFunctions):
     ----------
     n_knots : int, optional
         Knots for each feature, the ends of the domain included, when their places are not given.
-        A feature then has ``n_knots + degree - 2`` columns. None: as many as the first batch has
-        rows, but 5 at least, and at most 48, and 120 of all features together; as many as this
-        allows where a domain is given, so that nothing depends on the first batch.
+        A feature then has ``n_knots + degree - 2`` columns. None: 48, or 120 of all features
+        together, but 5 at least.
     degree : int, default 3
         Of the pieces; 3 is a cubic spline. At most 30.
     knots : {"even", "quantiles"}, (c,) or (c, d) array, default "even"
@@ -56,7 +65,8 @@ class Spline(LocalFunctions):
         the first and the last knot are the domain then.
     domain : (low, high) or (d, 2) array, optional
         Range of every feature, or of each; None: the range in the batch that ``fit`` sees. Not
-        together with knots that are given.
+        together with knots that are given. Without these and ``n_knots``, knots join where a model
+        learns rows beyond.
     outside : {"extend", "clip", "raise"}, default "extend"
         ``"extend"``: straight on, with the slope at the domain's end, as natural splines do.
     smooth : bool, default True
@@ -66,7 +76,10 @@ class Spline(LocalFunctions):
     Attributes
     ----------
     domain_ : (d, 2) array
+    reach_ : (d, 2) array
+        From the first knot to the last: where it is a spline, and not yet a straight line.
     knots_ : list of (c,) arrays, one for each feature
+        Only its value where a feature has a single one so far; the feature is a straight line then.
     bends_ : list of (b, b - 2) arrays, one for each feature
         Coefficients of its b B-splines in each column beside the line; none if not ``smooth``.
 
@@ -81,6 +94,12 @@ class Spline(LocalFunctions):
     length, k = 1, 2, ...; so a prior says how the variance falls with the frequency: with its
     fourth power, as under a penalty of second differences, with its second, or as that of a smooth
     process. :meth:`prior_precisions` lists these hypotheses, which are the same for all features.
+
+    Without ``n_knots``, ``knots``, ``domain`` and another ``outside``, the domain grows with the
+    rows that a model learns: knots join at the same distance, and where they would be many more
+    than at first, every other one goes. On the old domain all functions of the new knots are
+    functions of the old ones, so that what is known of these says all of those
+    (:meth:`columns_of`), and the model is the same as one that has had its knots from the start.
 
     Examples
     --------
@@ -129,7 +148,7 @@ class Spline(LocalFunctions):
         --------
         >>> basis = Spline(n_knots=6, domain=(0.0, 1.0)).fit([[0.5]])
         >>> basis.prior_precisions().shape
-        (15, 7)
+        (13, 7)
         >>> basis.prior_precisions()[0].round(2)  # second differences, as large as the line
         array([ 0.33,  0.09,  0.68,  2.61,  7.12, 15.9 , 31.01])
         """
@@ -139,51 +158,106 @@ class Spline(LocalFunctions):
         rows = []
         shares = np.linspace(0.0, 1.0, PLACES)[:, None]
         for spline, bends, mix, (low, high) in zip(
-            self._splines, self.bends_, self._mixes, self.domain_, strict=True
+            self._splines, self.bends_, self._mixes, self.reach_, strict=True
         ):
             values = spline.transform((1.0 - shares) * low + shares * high) @ mix[:, 1:]
-            rows.append(_Penalty.of(spline).compute_precisions(bends, values))
+            rows.append(_compute_precisions(bends, values))
         return np.concatenate(rows, axis=1)
 
+    def reaching(self, X: Array) -> Self:
+        """Return the basis with knots over rows ``X`` (n, d), too: this one, if it has them.
+
+        Examples
+        --------
+        >>> basis = Spline().fit([[0.0], [47.0]])
+        >>> [float(end) for end in basis.reaching(np.array([[50.5]])).reach_[0]]
+        [0.0, 51.0]
+        """
+        low, high = self.reach_.T
+        if not (np.count_nonzero(np.less(X, low) | np.greater(X, high)) and self._grows):
+            return self
+        ends = np.minimum(X.min(axis=0), low), np.maximum(X.max(axis=0), high)
+        return self._over(np.stack(ends, axis=1), self.knots_)
+
+    def joined(self, other: Self) -> Self:
+        """Return the basis with knots over what both reach, whichever is asked."""
+        if not self._grows:
+            return self
+        ends = [f(self.reach_, other.reach_) for f in (np.minimum, np.maximum)]
+        knots = [max(both, key=rank_places) for both in zip(self.knots_, other.knots_, strict=True)]
+        return self._over(np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1), knots)
+
+    def columns_of(self, other: Self) -> Array:
+        """Columns of a basis that reaches further, by these: M (1 + m, 1 + m').
+
+        ``[1, other.transform(x)] = [1, self.transform(x)] @ M`` wherever this basis reaches, if its
+        knots have those of ``other`` among them; else as nearly as least squares can.
+        """
+        blocks = []
+        for feature, (low, high) in enumerate(self.reach_):
+            places = np.linspace(low, high, 3 * self._splines[feature].n_features_out_)
+            mine, its = (
+                np.column_stack([np.ones(len(places)), one._columns_of(feature, places[:, None])])
+                for one in (self, other)
+            )
+            blocks.append(np.linalg.lstsq(mine, its, rcond=None)[0])
+        return join_columns(blocks)
+
+    @property
+    def _grows(self) -> bool:
+        free = self.n_knots is None and self.domain is None and self.outside == "extend"
+        return free and isinstance(self.knots, str) and self.knots == "even"
+
+    def _over(self, domain: Array, knots: list[Array]) -> Self:
+        """The basis over this domain (d, 2), whose knots go on from these."""
+        new, count = copy(self), self._count_knots(len(domain))
+        new.domain_ = domain
+        ends = zip(knots, *domain.T.tolist(), strict=True)
+        new._place([go_on(one, low, high, count) for one, low, high in ends])
+        return new
+
     def _needs_range(self) -> bool:
-        return isinstance(self.knots, str)
+        return isinstance(self.knots, str) and not self._grows
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         if self.smooth not in (True, False):
             raise ValueError(f"smooth is {self.smooth!r}: it must be True or False")
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))
-            count = self._count_knots(X)
-            knots = [
-                spread(self.knots, x, r, count) for x, r in zip(X.T, self.domain_, strict=True)
-            ]
+            count, each = self._count_knots(X.shape[1]), zip(X.T, self.domain_, strict=True)
+            knots = [spread(self.knots, x, ends, count) for x, ends in each]
         else:
             knots = self._read_given_knots(X.shape[1])
             self.domain_ = np.array([[places[0], places[-1]] for places in knots])
+        self._place(knots)
+
+    def _place(self, knots: list[Array]) -> None:
+        """Take these knots, and the curves that they make."""
         self.knots_ = knots
         splines = [make_spline(places, self.degree) for places in knots]
         if self.smooth:
-            self.bends_ = [_Penalty.of(spline).find_bends() for spline in splines]
+            self.bends_ = [Penalty.of(spline).find_bends() for spline in splines]
         self._use(splines)
 
-    def _count_knots(self, X: Array) -> int:
+    def _count_knots(self, d: int) -> int:
         if self.n_knots is not None:
             return check_count("n_knots", self.n_knots, least=2)
-        n, d = X.shape
-        most = min(MOST_KNOTS, KNOTS_OF_ALL // d)
-        return max(FEWEST_KNOTS, most if self.domain is not None else min(n, most))
+        return max(FEWEST_KNOTS, min(MOST_KNOTS, KNOTS_OF_ALL // d))
 
     def _use(self, splines: list[SplineTransformer]) -> None:
         """Take these splines, and their polynomials for single rows."""
         self._splines, self._mixes = splines, self._mix(splines)
         self._pieces = PiecewisePolynomials.of(splines, self._mixes)
+        ends = np.array([[places[0], places[-1]] for places in self.knots_])
+        low, high = np.minimum(ends, self.domain_), np.maximum(ends, self.domain_)
+        self.reach_ = np.stack([low[:, 0], high[:, 1]], axis=1)
 
     def _mix(self, splines: list[SplineTransformer]) -> list[Array]:
         """Coefficients (b, m) of the columns of each feature."""
         if not self.smooth:  # they sum to 1, and the model has an intercept
             return [np.eye(spline.n_features_out_)[:, :-1] for spline in splines]
         each = zip(splines, self.bends_, strict=True)
-        return [_Penalty.of(spline).mix(bends) for spline, bends in each]
+        return [Penalty.of(spline).mix(bends) for spline, bends in each]
 
     def _read_given_knots(self, d: int) -> list[Array]:
         if self.domain is not None:
@@ -212,13 +286,13 @@ class Spline(LocalFunctions):
     def _columns(self, X: Array) -> Array:
         if len(X) == 1:
             return self._pieces.evaluate_row(X[0])[None]
-        values = [
-            spline.transform(np.ascontiguousarray(X[:, [feature]]))
-            for feature, spline in enumerate(self._splines)
-        ]
-        return np.concatenate(
-            [one @ mix for one, mix in zip(values, self._mixes, strict=True)], axis=1
-        )
+        each = range(len(self._splines))
+        return np.concatenate([self._columns_of(one, X[:, [one]]) for one in each], axis=1)
+
+    def _columns_of(self, feature: int, x: Array) -> Array:
+        """The columns (n, m) of one feature (n, 1)."""
+        values = self._splines[feature].transform(np.ascontiguousarray(x))
+        return np.asarray(values @ self._mixes[feature])
 
     def _column_names(self, inputs: list[str]) -> list[str]:
         first = "line" if self.smooth else "spline0"
@@ -229,67 +303,28 @@ class Spline(LocalFunctions):
         ]
 
 
+def _compute_precisions(bends: Array, values: Array) -> Array:
+    """(L, b - 1) precisions of these bends, which have ``values`` (g, b - 2) on the domain."""
+    # Of a free beam, of which these are the modes, for all but the lowest few.
+    frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
+    smooth = [(-0.5 * np.square(scale * frequencies), 1.0) for scale in LENGTH_SCALES]
+    rough = [(-power * np.log(frequencies), size) for power, size in POWERS_AND_SIZES]
+    rows = []
+    for logs, size in rough + smooth:
+        variances = np.exp(np.maximum(logs - logs.max(initial=-np.inf), LEAST_LOG_VARIANCE))
+        mean = float((np.square(values) @ variances).mean())
+        rows.append(np.concatenate([[VARIANCE_OF_LINE], mean / (size * variances)]))
+    return np.array(rows)
+
+
 def make_spline(places: Array, degree: object) -> SplineTransformer:
-    """The B-splines of these knots (c,), which go on as lines outside."""
+    """The B-splines of these knots (c,), which go on as lines outside; of one a line around it."""
     degree = check_count("degree", degree, most=LARGEST_DEGREE)
+    if len(places) == 1:
+        places, degree = places + (np.abs(places) or 1.0) * np.array([-1.0, 1.0]), 1
     spline = SplineTransformer(degree=degree, knots=places[:, None], extrapolation="linear")
     # Whatever scikit-learn's global setting.
     return spline.set_output(transform="default").fit(places[:, None])
-
-
-@dataclass(frozen=True)
-class _Penalty:
-    """Second divided differences of a spline's b coefficients, on a domain of [-1, 1].
-
-    ``centres`` (b,) are where the B-splines lie (Greville): with these as coefficients the spline
-    is the line x. ``differences`` (b - 2, b) is D, its rows times the root of their spacing, and
-    ``sizes`` (b,) the same of the coefficients: so sums of squares are integrals over the domain.
-    """
-
-    centres: Array
-    differences: Array
-    sizes: Array
-
-    @classmethod
-    def of(cls, spline: SplineTransformer) -> Self:
-        inner, degree = spline.bsplines_[0], spline.degree
-        low, high = inner.t[degree], inner.t[-degree - 1]
-        knots = (inner.t - (low / 2.0 + high / 2.0)) / (high / 2.0 - low / 2.0)
-        b = len(knots) - degree - 1
-        centres = np.array([knots[i + 1 : i + degree + 1].mean() for i in range(b)])
-        gaps = np.diff(centres)
-        between = np.diff(centres[:-1] + 0.5 * gaps)
-        slopes = np.diff(np.eye(b), axis=0) / gaps[:, None]
-        unit = gaps.mean()
-        bends = np.diff(slopes, axis=0) / between[:, None]
-        ends = np.concatenate([gaps[:1], between, gaps[-1:]])
-        return cls(centres, np.sqrt(between / unit)[:, None] * bends, np.sqrt(ends / unit))
-
-    def find_bends(self) -> Array:
-        """(b, b - 2) coefficients of the singular vectors, from smooth to rough."""
-        b = len(self.centres)
-        if b < 3:
-            return np.zeros((b, 0))
-        turned = np.linalg.svd(self.differences / self.sizes)[2][b - 3 :: -1]
-        return (turned / self.sizes).T
-
-    def mix(self, bends: Array) -> Array:
-        """(b, b - 1) coefficients of the line and the bends, 0 on average over the domain."""
-        both = np.column_stack([self.centres, bends])
-        return both - np.square(self.sizes) @ both / np.square(self.sizes).sum()
-
-    def compute_precisions(self, bends: Array, values: Array) -> Array:
-        """(L, b - 1) precisions of these bends, which have ``values`` (g, b - 2) on the domain."""
-        # Of a free beam, of which these are the modes, for all but the lowest few.
-        frequencies = (np.arange(bends.shape[1]) + 1.5) * (np.pi / 2.0)
-        smooth = [(-0.5 * np.square(scale * frequencies), 1.0) for scale in LENGTH_SCALES]
-        rough = [(-power * np.log(frequencies), size) for power, size in POWERS_AND_SIZES]
-        rows = []
-        for logs, size in rough + smooth:
-            variances = np.exp(np.maximum(logs - logs.max(initial=-np.inf), LEAST_LOG_VARIANCE))
-            mean = float((np.square(values) @ variances).mean())
-            rows.append(np.concatenate([[VARIANCE_OF_LINE], mean / (size * variances)]))
-        return np.array(rows)
 
 
 @dataclass(frozen=True)
@@ -311,20 +346,20 @@ class PiecewisePolynomials:
         """The pieces of transformers of one feature each that go on as lines, mixed (b, m)."""
         each = [_compute_polynomials(*one) for one in zip(splines, mixes, strict=True)]
         knots = max(len(starts) for starts, _ in each)
-        _, size, columns = max((table.shape for _, table in each), key=lambda shape: shape[2])
+        size, columns = (max(table.shape[axis] for _, table in each) for axis in (1, 2))
         starts = np.full((len(each), knots), np.inf)
         tables = np.zeros((len(each), knots, size, columns))
         kept = np.zeros((len(each), columns), dtype=bool)
         for feature, (places, table) in enumerate(each):
             starts[feature, : len(places)] = places
-            tables[feature, : len(table), :, : table.shape[2]] = table
+            tables[feature, : len(table), : table.shape[1], : table.shape[2]] = table
             kept[feature, : table.shape[2]] = True
         return cls(starts, tables, np.flatnonzero(kept))
 
     def evaluate_row(self, x: Array) -> Array:
         """Columns (m,) at one row (d,)."""
         features = np.arange(len(x))
-        which = (self.starts[:, 1:] <= x[:, None]).sum(axis=1)
+        which = np.add.reduce(self.starts[:, 1:] <= x[:, None], axis=1, dtype=np.intp)
         powers = np.power.outer(
             x - self.starts[features, which], np.arange(self.polynomials.shape[2])
         )

@@ -214,7 +214,7 @@ def _restore_object(kind: type, values: dict[str, Any]) -> Any:
 def _make_splines(basis: Any) -> None:
     """Rebuild scikit-learn's splines, of which a file has the knots."""
     for places in basis.knots_:
-        if places.ndim != 1 or len(places) < 2 or not (np.diff(places) > 0.0).all():
+        if places.ndim != 1 or len(places) < 1 or not (np.diff(places) > 0.0).all():
             raise ValueError("the knots of a spline do not increase")
     if len(basis.knots_) != len(basis.domain_):
         raise ValueError("a spline does not have knots for each feature")

@@ -205,7 +205,9 @@ CACHES: dict[str, dict[str, object]] = {
 WRITTEN = {("Forecaster", "events"): ("posterity.forecasting.holidays", "write_events")}
 
 # Attributes that share memory with a factor, or can be computed from the others: not in the file.
-DERIVED = frozenset({*SHARED, "_places", "_splines", "_mixes", "_pieces", "_answers", "_together"})
+DERIVED = frozenset(
+    {*SHARED, "_places", "_splines", "_mixes", "_pieces", "reach_", "_answers", "_together"}
+)
 
 # What an estimator may have learned.
 POSTERIORS = frozenset(name for name in HOMES if name.endswith("Posterior"))

@@ -330,8 +330,8 @@ class RandomWalk(Strategy):
 
     def widened(self, places: NDArray[np.intp], n_coefficients: int) -> RandomWalk:
         """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
-        variance = np.zeros(n_coefficients)
-        variance[places] = self.variance
+        variance, kept = np.zeros(n_coefficients), places >= 0
+        variance[places[kept]] = np.asarray(self.variance)[kept]
         return replace(self, variance=tuple(variance.tolist()))
 
     @property

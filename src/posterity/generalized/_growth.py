@@ -8,6 +8,7 @@ import numpy as np
 
 from posterity.linear.base import LinearModel
 from posterity.posteriors.growth import widen
+from posterity.posteriors.new_columns import JoinedColumns
 
 Model = TypeVar("Model", bound=LinearModel)
 
@@ -37,6 +38,8 @@ def widen_model(model: Model, n_more: int) -> Model:
     fresh._set_features(model.n_features_in_ + n_more, None)
     fresh._set_targets_of(model)
     fresh._start()
-    widen(fresh._posterior_or_none, model._posterior, np.arange(model._posterior.n_coefficients))
+    known = model._posterior
+    places = np.arange(known.n_coefficients)
+    widen(fresh._posterior_or_none, known, JoinedColumns(places, len(places) + n_more))
     fresh._now = model._now
     return fresh

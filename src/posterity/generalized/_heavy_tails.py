@@ -37,8 +37,9 @@ from posterity.posteriors import LinearPosterior
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
 from posterity.posteriors.gaussian import refuse_waiting
-from posterity.posteriors.growth import spread_columns, widen
+from posterity.posteriors.growth import widen
 from posterity.posteriors.memory import Memory
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -124,16 +125,17 @@ class HeavyTailedPosterior(LinearPosterior):
         other.state.inner.central()  # its prior is chosen now, not when it is read
         self.state.copy_from(other.state)
 
-    def widen_from(self, old: Self, places: NDArray[np.intp]) -> None:
-        """Know what ``old`` does, which has only the columns at ``places`` of [intercept, x]."""
+    def widen_from(self, old: Self, columns: NewColumns) -> None:
+        """Know what ``old`` does, of other columns."""
         state, inner = old.state.copy(), self.fresh.with_noise(old.state.inner.noise)
-        widen(inner, state.inner, places)
+        widen(inner, state.inner, columns)
         state.inner, state.warm_start = inner, WarmStart()
         state.tally.n_flat = self.fresh.n_flat
         if state.kept is not None:
-            X = spread_columns(state.kept.X, places, self.n_coefficients)
-            state.kept = replace(state.kept, X=X)
+            state.kept = replace(state.kept, X=columns.spread(state.kept.X))
         self.state.copy_from(state)
+        for mine, theirs in zip(self.companions, old.companions, strict=True):
+            widen(mine, theirs, columns)
         self._set_due()
 
     def with_memory(self, memory: Memory) -> Self:

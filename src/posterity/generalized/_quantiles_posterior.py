@@ -19,6 +19,7 @@ from posterity.posteriors._reads import read_along
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.growth import widen
+from posterity.posteriors.new_columns import NewColumns
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
@@ -66,10 +67,10 @@ class QuantilesPosterior:
         for mine, theirs in zip(self.each, other.each, strict=True):
             mine.copy_from(theirs)
 
-    def widen_from(self, old: Self, places: NDArray[np.intp]) -> None:
-        """Know what ``old`` does, which has only the columns at ``places`` of [intercept, x]."""
+    def widen_from(self, old: Self, columns: NewColumns) -> None:
+        """Know what ``old`` does, of other columns."""
         for mine, theirs in zip(self.each, old.each, strict=True):
-            widen(mine, theirs, places)
+            widen(mine, theirs, columns)
 
     # ---- learning ------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from posterity.posteriors import (
     TargetsPosterior,
 )
 from posterity.posteriors.growth import widen
+from posterity.posteriors.new_columns import JoinedColumns, NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
@@ -274,12 +275,11 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     def _forgetting(self) -> LinearPosterior:
         return begin_forgetting(self._before_data(), self.forgetting)
 
-    def _begin_as(self, other: LinearModel, categories: Categories | None = None) -> None:
-        """Start from the prior with the features and the basis of another model."""
+    def _begin_as(self, other: LinearModel, **parts: Any) -> None:
+        """Start from the prior with the features and the basis of another model, but for parts."""
         self._set_columns_of(other)
         self._set_targets_of(other)
-        if categories is not None:
-            self.categories_ = categories
+        self.__dict__.update(parts)
         self._start()
 
     def _set_targets_of(self, other: LinearModel) -> None:
@@ -297,14 +297,20 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     def _with_levels(self, categories: Categories) -> Self:
         """A model that knows the same, with a place for more levels."""
         known = cast(Categories, self._categories)
-        wider = self._copy_unfitted()
         places = known.places_in(categories)
-        wider._begin_as(self, categories)
         first = self._posterior.n_coefficients - len(places)
-        places = np.concatenate([np.arange(first), first + places])
-        widen(wider._posterior_or_none, self._posterior, places)
-        wider._now = self._now
-        return wider
+        columns = JoinedColumns(
+            np.concatenate([np.arange(first), first + places]), first + len(categories.names)
+        )
+        return self._with_columns(columns, categories_=categories)
+
+    def _with_columns(self, columns: NewColumns, **parts: Any) -> Self:
+        """A model that knows the same in other columns, which are those of these parts."""
+        changed = self._copy_unfitted()
+        changed._begin_as(self, **parts)
+        widen(changed._posterior_or_none, self._posterior, columns)
+        changed._now = self._now
+        return changed
 
     def _begin_with_row(self, x: ArrayLike | Mapping[str, float], y: Any = None) -> None:
         """Start from the prior with the features of the one row ``x``, and the targets in ``y``."""

@@ -17,7 +17,6 @@ from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_scalar
-from posterity.linear import functions
 from posterity.linear.coding import join_categories, join_levels, join_levels_of_row
 from posterity.linear.inputs import (
     check_same_features,
@@ -30,6 +29,7 @@ from posterity.linear.inputs import (
 )
 from posterity.linear.later import stop_waiting
 from posterity.linear.named import NamedRows
+from posterity.linear.reach import reach, reach_together
 from posterity.linear.reader import LinearReader
 from posterity.linear.rounding import warn_of_columns_lost
 from posterity.linear.targets import (
@@ -234,26 +234,22 @@ class LinearEstimator(LinearReader):
         True
         """
         check_same_kind(self, other, LinearEstimator)
-        theirs = other._posterior
+        other._posterior  # noqa: B018 - not fitted comes first
         if self._posterior_or_none is None:
             self._begin_as(other)
         check_same_features(self, other)
-        if not functions.have_same_columns(self._fitted_basis, other._fitted_basis):
-            raise ValueError(
-                "the models differ in their basis: give both the same basis and domain (by "
-                "default the domain is that of the first batch)"
-            )
+        other = reach_together(self, other)
         check_same_targets(self, other)
         self._check_mergeable(other)
         if self._categories != other._categories:
             self._add_levels(both := join_categories(self, other))
-            theirs = other._with_levels(both)._posterior
-        if not self._posterior.has_same_prior(theirs):
+            other = other._with_levels(both)
+        if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
                 "the models differ in prior, noise, intercept or forgetting: only models with "
                 "the same settings can be merged"
             )
-        self._posterior.merge(theirs)
+        self._posterior.merge(other._posterior)
         self.__dict__.pop("_before_waiting", None)
         return self
 
@@ -319,6 +315,8 @@ class LinearEstimator(LinearReader):
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
         if first:
             self._begin(X, y, weights)
+        else:
+            reach(self, X, weights)
         predictive = self._predict_with(way, read)
         self._now = now
         if first:
@@ -377,6 +375,7 @@ class LinearEstimator(LinearReader):
         self._meet_row(x, y)
         X, target = self._path.values(x), self._read_target(y)
         weights = None if weight == 1.0 else read_weights([weight], 1, "weight")
+        reach(self, X, weights)
         elapsed, now = read_times(None if time is None else [time], 1, weights, self._now)
         self._predict_with("append", Rows(X, target, weights, elapsed, self._eta_offsets(added, 1)))
         self._now = now

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
 from posterity.basis import AutoBasis, Basis, ByColumn
-from posterity.basis.by_column import varying
+from posterity.basis.by_column import join_bases, reaching, varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
 from posterity.linear.categories import Categories
@@ -89,8 +89,13 @@ class BasisPath:
 
     def learn(self, x: Any, y: float, weight: float = 1.0) -> bool:
         """Learn a row; False, and nothing happens, where it must be learned in another way."""
-        values = self._reader.values(x)[0]
-        if self._categories is not None and not self._categories.know(values):
+        rows = self._reader.values(x)
+        values, numbers = rows[0], rows
+        if self._categories is not None:
+            if not self._categories.know(values):
+                return False
+            numbers = rows[:, self._categories.numbers]
+        if reaching(self._basis, numbers) is not self._basis:  # which must grow first
             return False
         return self._path.learn(self._columns(values), y, weight)
 
@@ -107,10 +112,10 @@ class BasisPath:
         self._path.close()
 
     def _columns(self, values: Array) -> Array:
-        key, columns = self._last
-        if key != values.tobytes():
+        key, columns = values.tobytes(), self._last[1]
+        if key != self._last[0]:
             columns = compute_columns(self._basis, self._categories, values[None])[0]
-            self._last = values.tobytes(), columns
+            self._last = key, columns
         return columns
 
 
@@ -144,6 +149,19 @@ def scale_prior_precision(
             'give the basis a length_scale, or prior_precision="auto"'
         )
     return offered[0] * float(precision)  # type: ignore[arg-type]
+
+
+def join(one: Basis | None, other: Basis | None) -> Basis | None:
+    """Return the basis that reaches as far as both, if they differ in that alone; else ``one``."""
+    alike = type(one) is type(other) and hasattr(one, "joined")
+    if not (alike and _same(_settings(one), _settings(other))):
+        return one
+    return join_bases(one, other)
+
+
+def _settings(basis: Any) -> Any:
+    """What two bases must have in common, of which one may reach further."""
+    return basis.get_params(deep=False), [at for at, _ in getattr(basis, "blocks_", [])]
 
 
 def have_same_columns(one: Basis | None, other: Basis | None) -> bool:

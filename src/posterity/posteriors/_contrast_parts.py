@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.posteriors.gaussian import LinearPosterior
+from posterity.posteriors.new_columns import transform_factor
 
 Array = NDArray[np.float64]
 AnyLinear = TypeVar("AnyLinear", bound=LinearPosterior)
@@ -43,12 +44,3 @@ def transform_features(posterior: AnyLinear, matrix: Array) -> AnyLinear:
     """The same data under a flat prior, whose rows x, with any 1, are x @ ``matrix`` now."""
     prior, factor = Factor(matrix.shape[1]), transform_factor(posterior.factor, matrix)
     return replace(posterior, intercept=False, prior=prior, factor=factor)
-
-
-def transform_factor(factor: Factor, matrix: Array) -> Factor:
-    """A factor that has learned ``x @ matrix`` for each row x of another one."""
-    turned = Factor(matrix.shape[1])
-    rows = np.vstack([factor.root @ matrix, np.zeros((1, matrix.shape[1]))])
-    turned.append(rows, np.vstack([factor.moments, factor.residual_root]))
-    turned.set_triangle(turned.triangle, factor.count, factor.seen)
-    return turned

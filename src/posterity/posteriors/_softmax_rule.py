@@ -20,10 +20,10 @@ from posterity.evidence import (
 from posterity.evidence.columns import LARGEST
 from posterity.evidence.members import use_single_node
 from posterity.noise import KnownNoise
-from posterity.posteriors._contrast_parts import transform_factor
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, Rows
 from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
+from posterity.posteriors.new_columns import transform_factor
 
 NOISE = KnownNoise(1.0)  # rows that stand for labels are in units of their own
 SEPARATED = (

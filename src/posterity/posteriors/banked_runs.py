@@ -16,8 +16,8 @@ from posterity.factor.bank import FactorBank, combine_prior_with_data
 from posterity.factor.usable import LARGEST, check_rows
 from posterity.kernel import RowPath, RunsKernel
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.growth import place
 from posterity.posteriors.hypotheses import ReadRows
+from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.runs import (
     EXTRA_DROPPED_SHARE,
     JUDGING_ROWS,
@@ -258,21 +258,21 @@ class BankedRuns(Runs):
         """The path that learns and predicts single rows."""
         return cast(RowPath, RunsPath(Factor(self.fresh.n_features).row_path(False, names), self))
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features: in each run those that are new were 0.
+    def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
+        """Know what ``other`` does, of other columns: in each run those that are new were 0.
 
         Nothing begins anew, and no run is told from another, by a row of a direction that the prior
         leaves open.
         """
         known, flat = other.copy(), self.fresh.n_flat - other.fresh.n_flat
         start, p = self.latest_start, self.bank.n_coefficients
+        both = self.fresh, other.fresh
         self.__dict__.update(known.__dict__, fresh=self.fresh, latest_start=start)
         self.residual_df[: self.size] -= flat
         self.bank = FactorBank(p, len(known.bank.room))
         for run, factor in enumerate(known.bank.factors()):
-            triangle = (self.fresh.prior if run else Factor(p)).triangle.copy()
-            place(triangle, factor, places)
-            self.bank.push(triangle)
+            mine, its = (one.prior if run else Factor(one.n_coefficients) for one in both)
+            self.bank.push(columns.place(mine, factor, its))
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from posterity.noise import Joint
 from posterity.posteriors._reads import refuse
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.gaussian import NO_CHANGES, refuse_waiting
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -129,8 +130,8 @@ class Hypotheses:
         """Refuse to know the rows of ``other``: several members have several posteriors of them."""
         raise ValueError(NO_LATE_CLASS)
 
-    def widen_from(self, other: Any, places: NDArray[np.intp], widen: Callable[..., None]) -> None:
-        """Know what ``other`` does, of fewer features."""
+    def widen_from(self, other: Any, columns: NewColumns, widen: Callable[..., None]) -> None:
+        """Know what ``other`` does, of other columns."""
         raise NotImplementedError
 
     # Let time pass after the last row: only of some kinds.

@@ -19,8 +19,8 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.noise import Joint
 from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import clip_log_densities
-from posterity.posteriors.growth import spread_columns
 from posterity.posteriors.hypotheses import Hypotheses
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -168,9 +168,9 @@ class RefittedWindow(Hypotheses):
         learned = replace(other, rows=rows, fitted=self._fit(rows), fresh=self.fresh)
         self.__dict__.update(learned.__dict__)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know the rows of ``other``, in which the features that are new are 0."""
-        X = spread_columns(other.rows.X, places, self.fresh.n_coefficients)
+    def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
+        """Know the rows of ``other``, which had other columns."""
+        X = columns.spread(other.rows.X)
         self.take_rows(replace(other, rows=replace(other.rows, X=X)), lambda y: y)
 
     # ---- reading -------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from posterity.posteriors.ensemble import (
     rank_predictions,
     update_probabilities,
 )
-from posterity.posteriors.growth import spread_columns
 from posterity.posteriors.runs import (
     JUDGING_ROWS,
     OUTLIER_PROBABILITY,
@@ -122,12 +121,12 @@ class Regimes(Runs):
             last=np.zeros((1, fresh.n_features)),
         )
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features, in each run."""
+    def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
+        """Know what ``other`` does, of other columns, in each run."""
         known, members = other.copy(), [self.fresh.copy() for _ in other.members]
         for mine, its in zip(members, known.members, strict=True):
-            widen(mine, its, places)
-        last = spread_columns(known.last, places, self.fresh.n_coefficients)
+            widen(mine, its, columns)
+        last = columns.spread(known.last)
         own = {"fresh": self.fresh, "members": tuple(members), "last": last}
         self.__dict__.update(known.__dict__ | own)
 

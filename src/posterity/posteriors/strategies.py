@@ -13,6 +13,7 @@ from posterity.kernel import RowPath
 from posterity.posteriors._member_paths import MemberPaths
 from posterity.posteriors.ensemble import HAS_VARIANCE, Ranks
 from posterity.posteriors.memory import Several
+from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.switching import Switching
 
 Array = NDArray[np.float64]
@@ -61,15 +62,16 @@ class Strategies(Switching):
     def _rank_gained(self, gained: Array) -> Ranks:
         return self._rank([], gained, None)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features.
+    def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
+        """Know what ``other`` does, of other columns.
 
         A slope that is new begins to move from what is known where none moves, the first member.
         """
-        memories = [one.memory.widened(places, self.common.n_coefficients) for one in other.members]
+        p = self.common.n_coefficients
+        memories = [one.memory.widened(columns.places, p) for one in other.members]
         for i, mine in enumerate(self.members):
             k = memories.index(mine.memory) if mine.memory in memories else 0
-            widen(mine, other.members[k], places)
+            widen(mine, other.members[k], columns)
             self.scores.members[:, i] = other.scores.members[:, k]
         self.scores.rates[:] = other.scores.rates
         self.scores.log_evidence = other.scores.log_evidence

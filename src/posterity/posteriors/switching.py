@@ -32,6 +32,7 @@ from posterity.posteriors.ensemble import (
 )
 from posterity.posteriors.hypotheses import Hypotheses
 from posterity.posteriors.memory import Several
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -261,14 +262,14 @@ class Switching(Hypotheses):
         )
         return cast(RowPath, path)
 
-    def widen_from(self, other: Self, places: NDArray[np.intp], widen: Any) -> None:
-        """Know what ``other`` does, of fewer features.
+    def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
+        """Know what ``other`` does, of other columns.
 
         Memories must be longer with more coefficients: each member goes on with its place in the
         grid, at the discount that the place has from now on.
         """
         for mine, its in zip(self.members, other.members, strict=True):
-            widen(mine, its, places)
+            widen(mine, its, columns)
         known = other.copy()
         self.scores, self.noises = known.scores, known.noises
 
