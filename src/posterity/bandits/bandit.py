@@ -170,7 +170,7 @@ class Bandit(BaseEstimator):
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
         Arms of which nothing is known yet come first, all alike; with normal rewards an arm comes
-        first until it has two.
+        first until two of them differ, but five times at most.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 # Shares of a direction's information: beyond rounding, and no more than rounding.
 FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
-# Targets whose sum of squares about their mean is smaller than this share of all differ by rounding.
+# Targets differ by rounding whose sum of squares about their mean is less than this share of all.
 ROUNDING = 1e-20
 
 

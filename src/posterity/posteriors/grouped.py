@@ -188,10 +188,9 @@ class GroupedPosterior:
     def next_update_at(self) -> int:
         """The bank's clock at the next update; until then rows change only their triangles.
 
-        0 where they change more: see :meth:`learn_row`.
+        Those in the row space, that is. 0 where they change more: see :meth:`learn_row`.
         """
-        more = self.sample is None or self.discount < 1.0 or self.row_space is not None
-        more = more or self.sites is not None
+        more = self.sample is None or self.discount < 1.0 or self.sites is not None
         if more or self.noise_residual is not None or not self.changed_since_update:
             return 0
         return self.next_update + self.n_zero_weight
