@@ -294,7 +294,9 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
         margins = beliefs.quantile_margins(ONE_SD)
         # Degrees of freedom of arms whose noise differs are those of the last update.
         lean_sd = scale * StudentT([lean.df]).ppf(ONE_SD)
-        np.testing.assert_allclose(lean_sd, np.where(beliefs.unknown, np.inf, margins)[0], rtol=1e-3)
+        np.testing.assert_allclose(
+            lean_sd, np.where(beliefs.unknown, np.inf, margins)[0], rtol=1e-3
+        )
 
 
 def test_lean_rows_are_learned_as_others_are() -> None:
