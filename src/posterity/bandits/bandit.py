@@ -304,7 +304,7 @@ class Bandit(BaseEstimator):
                 place = self._roster.places.get(arm)
                 if place is not None and arms.learn_single_row(x, place, reward, weight):
                     return self
-            except (TypeError, ValueError):  # nothing was learned: the call below says what is wrong
+            except (TypeError, ValueError):  # nothing was learned: the call below says why
                 pass
         if reward is None or "n_features_in_" not in self.__dict__:
             if reward is not None:
