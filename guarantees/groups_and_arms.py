@@ -97,7 +97,7 @@ def checks() -> list[Check]:
             ((0.1, 0.1, 3.0), "rewards with sd 0.1, 0.1 and 3", 0.9),
             ((0.3, 0.3, 1.0), "rewards with sd 0.3, 0.3 and 1", 0.9),
             ((1.0, 1.0, 1.0), "rewards with sd 1", 0.9),
-            ((), "1 in 95% twice, and 10 in 12%", 0.35),
+            ((), "1 in 95% twice, and 10 in 12%", 0.65),
         )
     ]
     return [

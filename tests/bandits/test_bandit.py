@@ -35,6 +35,7 @@ from posterity.bandits.decisions import ranking_probability
 from posterity.basis import Polynomial
 from posterity.files import dumps, loads
 from posterity.forgetting import Exponential
+from posterity.posteriors.grouped import ONE_SD
 
 Array = NDArray[np.float64]
 
@@ -305,6 +306,17 @@ def test_rankings_come_as_often_as_their_propensities_say(policy: Policy) -> Non
 # ---- the lean way --------------------------------------------------------------------------------
 
 
+def stretch_of_unequal_arms(bandit: Any) -> Any:
+    """Scales of Student-t arms of unequal noise, as of normal ones; df are those of the update."""
+    posterior: Any = bandit._arms.model._posterior
+    own = posterior.reading().prior.own_noise
+    if own is None:
+        return 1.0
+    then = posterior.bank.count if posterior.sample is None else posterior.sample.counts
+    df = np.array([own[slot, 0] + then[slot] for slot in bandit._arms.slots])
+    return stats.t.ppf(ONE_SD, df) / stats.norm.ppf(ONE_SD)
+
+
 @pytest.mark.parametrize("kind", ["learned", "learned in whole", "known noise"])
 def test_the_lean_way_believes_what_the_model_does(kind: str) -> None:
     bandit = bandit_of(kind, n=5)
@@ -316,7 +328,8 @@ def test_the_lean_way_believes_what_the_model_does(kind: str) -> None:
         _, mean, scale = lean.decide(x, np.ones(3, dtype=np.uint8), (0, 1.0), 0.0, 0, 0)
         predictive = bandit._arms.beliefs(x[None], np.ones((1, 3), dtype=bool), rng)
         np.testing.assert_allclose(mean, predictive.mean[0], rtol=1e-8, atol=1e-10)
-        np.testing.assert_allclose(scale, predictive.scale[0], rtol=1e-7)
+        expected = predictive.scale[0] * stretch_of_unequal_arms(bandit)
+        np.testing.assert_allclose(scale, expected, rtol=1e-7)
         bandit.learn_one(x, ARMS[rng.integers(3)], rng.normal())
 
 

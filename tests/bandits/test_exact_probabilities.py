@@ -25,6 +25,7 @@ from posterity.bandits import (
 from posterity.bandits.beliefs import Beliefs, StudentBeliefs, get_beliefs
 from posterity.bandits.probability_best import shares_by_draws
 from posterity.distributions import Mixture, Normal, StudentT
+from posterity.posteriors.grouped import ONE_SD
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng
@@ -290,7 +291,12 @@ def test_what_was_never_seen_is_unknown_in_the_lanes_too() -> None:
         _, mean, scale = lean.decide(x, np.ones(11, dtype=np.uint8), (1, 0.0), 0.0, 0, 0)
         beliefs: Any = bandit._arms.beliefs(x[None], np.ones((1, 11), dtype=bool), RNG(0))
         np.testing.assert_allclose(mean, beliefs.mean[0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(scale, beliefs.scale[0], rtol=1e-9)
+        margins = beliefs.quantile_margins(ONE_SD)
+        # Degrees of freedom of arms whose noise differs are those of the last update.
+        lean_sd = scale * StudentT([lean.df]).ppf(ONE_SD)
+        np.testing.assert_allclose(
+            lean_sd, np.where(beliefs.unknown, np.inf, margins)[0], rtol=1e-3
+        )
 
 
 def test_lean_rows_are_learned_as_others_are() -> None:

@@ -247,3 +247,17 @@ def test_arms_with_fewer_than_two_rewards_come_first() -> None:
     assert chosen.count("c") > 45
     bandit = bandit.learn([[1.0]], ["c"], [0.4])
     assert bandit.propensities([[1.0]])[0, 2] < 0.5
+
+
+def test_a_group_whose_targets_are_all_the_same_has_the_noise_of_a_new_one() -> None:
+    """It may pay rarely, and has not yet."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat([0, 1, 2], 12)
+    y = np.where(groups == 2, 0.0, rng.normal(size=36))
+    model = GroupedRegression(prior_mean=0.0, prior_precision="unit information")
+    model.fit(np.ones((36, 1)), y, groups=groups)
+    variances = 1.0 / model.noise_precisions_
+    assert variances[2] > 0.5 * variances[:2].min()
+    y[groups == 2] = 0.01 * rng.normal(size=12)
+    varied = model.fit(np.ones((36, 1)), y, groups=groups)
+    assert 1.0 / varied.noise_precisions_[2] < 0.2 * variances[:2].min()

@@ -170,7 +170,7 @@ class Bandit(BaseEstimator):
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
         Arms of which nothing is known yet come first, all alike; with normal rewards an arm comes
-        first until it has two.
+        first until two of them differ, but five times at most.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class Bandit(BaseEstimator):
                 place = self._roster.places.get(arm)
                 if place is not None and arms.learn_single_row(x, place, reward, weight):
                     return self
-            except TypeError:  # nothing was learned: the call below says what is wrong
+            except (TypeError, ValueError):  # nothing was learned: the call below says why
                 pass
         if reward is None or "n_features_in_" not in self.__dict__:
             if reward is not None:

@@ -165,7 +165,8 @@ class GroupedArms(Arms):
         """See :class:`Arms`."""
         posterior, arms_path = self.model._posterior_or_none, self.arms_path
         if posterior is not None and arms_path is not None and arms_path.is_of(posterior):
-            arms_path.open(self.model._path, posterior.next_update_at())
+            span = None if posterior.row_space is None else posterior.row_space.triangle
+            arms_path.open(self.model._path, posterior.next_update_at(), span)
             if arms_path.learn_row(arm, x, reward, weight):
                 return
         slot = int(self.slots[arm]) if arm < len(self.slots) else -1

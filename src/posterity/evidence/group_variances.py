@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
 from posterity.evidence.shared import GroupSample, SharedPrior
-from posterity.factor.grouped import GroupBank, whiten_groups
+from posterity.factor.grouped import GroupBank, have_equal_targets, whiten_groups
 from posterity.noise import Noise
 
 Array = NDArray[np.float64]
@@ -33,6 +33,9 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # learned from them, too, and where its slope is at least so many standard deviations above 0 where
 # they are alike: else it need not be worked out.
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
+# Under a given prior both are averaged, unless 20 to 1 are for groups that are alike (Madigan and
+# Raftery 1994): a few rows of a few groups hardly tell.
+OCCAM_WINDOW = -np.log(20.0)
 # Rows may lack so much weight for their directions: the least degrees of freedom outweigh it.
 MOST_LACKING = 0.5
 MOST_STEPS, LONGEST_STEP, TOLERANCE, HALVINGS = 30, 2.0, 0.01, 20
@@ -113,9 +116,7 @@ class GroupFactors:
 def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
     """The factors, averaged over their priors; all are 1 if these do not gain so much evidence."""
     groups = len(spread.count)
-    slope, curvature = spread.evaluate(np.zeros(groups))
-    excess = np.sum(slope**2 - curvature)  # the slope of the evidence by 1 / df
-    if not excess > LEAST_SLOPE * np.sqrt(2.0 * np.sum(curvature**2)):
+    if least_gain > 0.0 and not _seem_to_differ(spread):
         return GroupFactors.alike(groups)
     logs, log_scale, df = np.zeros((len(DEGREES), groups)), np.zeros(len(DEGREES)), DEGREES[:, None]
     for _ in range(MOST_STEPS):
@@ -133,19 +134,28 @@ def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactor
     volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
     volume += gammaln(curvature) - curvature * (np.log(curvature) - 1.0)
     evidence = np.sum(spread.log_density(logs) + volume, axis=1)
-    weights = np.exp(evidence[:-1] - evidence[:-1].max())
-    gain = float(evidence[:-1].max() - evidence[-1] + np.log(np.mean(weights)))
+    weights = np.exp(evidence - evidence.max())
+    gain = float(np.log(np.mean(weights[:-1]) / max(weights[-1], 1e-300)))
     if not gain > least_gain:
         return GroupFactors.alike(groups)
+    # Where groups that are alike count, too, they are as probable as all others together.
+    weights[-1] *= len(weights) - 1 if least_gain < 0.0 else 0.0
     weights /= weights.sum()
     # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
-    precision, shape = np.exp(away[:-1]), curvature[:-1]
+    precision = np.exp(away)
     mean = weights @ precision
-    shape = mean**2 / (weights @ (precision**2 * (1.0 + 1.0 / shape)) - mean**2)
-    degrees = float(1.0 / (weights @ (1.0 / DEGREES[:-1])))
-    scale = float(weights @ np.exp(log_scale[:-1]))
-    inside = float(weights @ volume[:-1].sum(axis=1))
+    shape = mean**2 / (weights @ (precision**2 / curvature + (precision - mean) ** 2))
+    degrees = float(1.0 / (weights @ (1.0 / DEGREES)))
+    scale = float(weights @ np.exp(log_scale))
+    inside = float(weights @ volume.sum(axis=1))
     return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+
+
+def _seem_to_differ(spread: Spread) -> bool:
+    """Return True if the evidence rises by 1 / df where groups are alike."""
+    slope, curvature = spread.evaluate(np.zeros(len(spread.count)))
+    excess = np.sum(slope**2 - curvature)
+    return bool(excess > LEAST_SLOPE * np.sqrt(2.0 * np.sum(curvature**2)))
 
 
 def _skew(shape: Array) -> Array:
@@ -204,7 +214,7 @@ class _Factors:
 
     @property
     def differ(self) -> bool:
-        return self.noise.gain + self.effects.gain > 0.0
+        return bool(np.isfinite(min(self.noise.df, self.effects.df)))
 
     def distance(self, other: _Factors) -> float:
         """The largest change of the logarithm of a factor."""
@@ -222,7 +232,8 @@ class _Factors:
         given = any(noise.parameters)
         if relative:
             spread = _compute_errors(sample, prior, variance)
-            return self if given else replace(self, noise=learn_factors(spread, least_gain=0.0))
+            told = not given and spread.count.sum() > prior.n_means
+            return replace(self, noise=learn_factors(spread, OCCAM_WINDOW)) if told else self
         parts = _compute_parts(sample, prior, variance)
         effects = learn_factors(parts.of_effects(self.noise.values))
         if given:
@@ -245,16 +256,27 @@ class _Factors:
         )
         if np.isinf(self.noise.df):
             return told
-        variance = _noise_variance(sample, prior, noise) * self.noise.scale
-        new = np.array([[self.noise.df - _count_flat(prior), self.noise.df * variance]])
+        variance, df, flat = (
+            _noise_variance(sample, prior, noise),
+            self.noise.df,
+            _count_flat(prior),
+        )
+        rows = GroupBank.of(sample.rows).posteriors(prior.priors)[:, -1] ** 2 + sample.residuals
         if relative:
-            return replace(told, own_noise=new)
-        new[0, 1] *= self.noise.match_interval() / self.noise.scale
-        posteriors = GroupBank.of(sample.rows).posteriors(prior.priors)
-        known = self.noise.degrees
-        residual = known * self.noise.values * variance - posteriors[:, -1] ** 2 - sample.residuals
+            # How far factors lie apart is one thing, and how well the others tell their scale.
+            others = _count_errors(sample, prior)
+            others = np.maximum(others.sum() - prior.n_means - np.append(others, 0.0), 0.0)
+            degrees = df * others / (df + others)
+            own = np.column_stack([degrees - flat, degrees * variance * self.noise.scale])
+            equal = have_equal_targets(sample.rows[:, :, -1], sample.residuals)
+            own[:-1] -= equal[:, None] * np.column_stack([sample.counts, rows])
+            return replace(told, own_noise=own)
+        new = [[df - flat, df * variance * self.noise.match_interval()]]
+        known, variance = self.noise.degrees, variance * self.noise.scale
+        residual = known * self.noise.values * variance - rows
         own = np.column_stack([known - sample.counts, np.maximum(residual, 0.0)])
-        return replace(told, own_noise=np.concatenate([own, new]))
+        own = np.concatenate([own, new])
+        return replace(told, own_noise=own)
 
 
 @dataclass(frozen=True)
@@ -296,10 +318,19 @@ def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) ->
     """The errors of each group, its coefficients integrated: all of their variance is its own."""
     white = whiten_groups(prior.root, sample.rows)[0]
     errors = white[:, :, -1] - white[:, :, :-1] @ prior.mean
-    flat = np.count_nonzero(np.diag(prior.root) == 0.0)
-    none = np.zeros((len(errors), 0))
+    none, count = np.zeros((len(errors), 0)), _count_errors(sample, prior)
     residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
-    return Spread(none, none, none, np.maximum(sample.counts - flat, 0.0), residual)
+    return Spread(none, none, none, count, np.where(count > 0.0, residual, 0.0))
+
+
+def _count_errors(sample: GroupSample, prior: SharedPrior) -> Array:
+    """(g,) errors that tell of each group's noise.
+
+    None where all targets are the same: a group may pay rarely, and has not yet.
+    """
+    flat = np.count_nonzero(np.diag(prior.root) == 0.0)
+    equal = have_equal_targets(sample.rows[:, :, -1], sample.residuals)
+    return np.where(equal, 0.0, np.maximum(sample.counts - flat, 0.0))
 
 
 def _drop_light_groups(sample: GroupSample) -> GroupSample:

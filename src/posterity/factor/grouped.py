@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # Shares of a direction's information: beyond rounding, and no more than rounding.
 FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
+# Targets differ by rounding whose sum of squares about their mean is less than this share of all.
+ROUNDING = 1e-20
 
 
 class NotInGroupError(ValueError):
@@ -360,6 +362,20 @@ def whiten_groups(root: Array, rows: Array) -> tuple[Array, Array]:
     return white, log_determinants
 
 
+def have_equal_targets(moments: Array, residuals: Array) -> NDArray[np.bool_]:
+    """(g,) groups whose targets are all the same, up to rounding.
+
+    From z (g, p), of which the first says how large the targets are, and residual sums of squares.
+
+    Examples
+    --------
+    >>> have_equal_targets(np.array([[2.0, 0.0], [2.0, 0.5]]), np.zeros(2)).tolist()
+    [True, False]
+    """
+    differences = np.sum(np.square(moments[:, 1:]), axis=1) + residuals
+    return np.asarray(differences <= ROUNDING * np.square(moments[:, 0]))
+
+
 def _compute_padding(p: int) -> int:
     return kernel.leading_dimension(p + 1) - (p + 1)
 
@@ -373,6 +389,7 @@ def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
 __all__ = [
     "GroupBank",
     "NotInGroupError",
+    "have_equal_targets",
     "predict_rows",
     "solve_groups",
     "whiten_groups",

@@ -53,6 +53,7 @@ cdef class ArmsPath(RowPath):
 
     cdef double[::1] posteriors, lanes, work
     cdef double[:, ::1] own_noise
+    cdef const double[:, ::1] span
     cdef unsigned char[::1] open_arms
     cdef Py_ssize_t[::1] slots
     cdef unsigned char[::1] comes_first
@@ -95,11 +96,16 @@ cdef class ArmsPath(RowPath):
         return (self.known is known and self.reading is known.read and self.bank is known.bank
                 and self.clock == self.bank.clock and self.size == self.bank.size)
 
-    def open(self, GroupPath path not None, Py_ssize_t until):
-        """Learn rows from now on, by ``path``, until the bank's clock is there."""
+    def open(self, GroupPath path not None, Py_ssize_t until, span=None):
+        """Learn rows from now on, by ``path``, until the bank's clock is there.
+
+        Only rows in the ``span`` (q, ld), a triangle; None: all rows.
+        """
         if path.shape.q != self.shape.q:
             raise ValueError(f"path is of {path.shape.p} coefficients: expected {self.shape.p}")
-        self.path, self.until = path, until
+        if span is not None and span.shape != (self.shape.q, self.shape.ld):
+            raise ValueError(f"span has shape {span.shape}: expected {(self.shape.q, self.shape.ld)}")
+        self.path, self.until, self.span = path, until, span
 
     def close(self):
         """Learn no more rows: whoever has this path must open another one."""
@@ -125,6 +131,10 @@ cdef class ArmsPath(RowPath):
         # Asked last: reading Python's objects may have let another thread close this, or learn.
         if self.clock + 1 >= self.until or not self.is_of(self.known):
             return False
+        if self.span is not None:
+            memcpy(&self.path.buffer[0], &self.buffer[0], self.shape.ld * sizeof(double))
+            if pk_predict_one(&self.span[0, 0], &self.path.buffer[0], self.shape) == INFINITY:
+                return False
         self.known.forget_reading()
         memcpy(&self.path.buffer[0], &self.buffer[0], self.shape.ld * sizeof(double))
         self.path._learn_loaded(self.bank, slot, weight)

@@ -25,6 +25,7 @@ from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
     NotInGroupError,
+    have_equal_targets,
     predict_rows,
     solve_groups,
 )
@@ -58,8 +59,9 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
-# Arms with fewer rewards are chosen first: from one row nothing is known of an arm's own noise.
-FEWEST_REWARDS = 2.0
+# Arms are chosen first until two of their rewards differ, but so often at most: before that nothing
+# is known of an arm's own noise.
+MOST_EQUAL_REWARDS = 5.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
 
@@ -186,10 +188,9 @@ class GroupedPosterior:
     def next_update_at(self) -> int:
         """The bank's clock at the next update; until then rows change only their triangles.
 
-        0 where they change more: see :meth:`learn_row`.
+        Those in the row space, that is. 0 where they change more: see :meth:`learn_row`.
         """
-        more = self.sample is None or self.discount < 1.0 or self.row_space is not None
-        more = more or self.sites is not None
+        more = self.sample is None or self.discount < 1.0 or self.sites is not None
         if more or self.noise_residual is not None or not self.changed_since_update:
             return 0
         return self.next_update + self.n_zero_weight
@@ -285,11 +286,16 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        first = np.append(self.bank.seen, 0.0)[slots] < FEWEST_REWARDS
+        first = np.append(self._lack_rewards(), True)[slots]
         noise = self._read_scales(reading, slots, triangles[:, q - 1, q - 1])
         path = ArmsPath(triangles, self.intercept, names, *noise, slots, first)
         path.use_prior_precision(self)
         return path
+
+    def _lack_rewards(self) -> NDArray[np.bool_]:
+        """(G,) groups of whose own noise nothing is known: they come first."""
+        equal = have_equal_targets(self.bank.rows()[:, :, -1], self.bank.residuals())
+        return np.asarray(equal & (self.bank.seen < MOST_EQUAL_REWARDS))
 
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
