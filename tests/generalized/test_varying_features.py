@@ -134,6 +134,8 @@ def test_a_level_joins_while_changes_are_looked_for() -> None:
     means = model.predict(pd.DataFrame({"x": [0.0, 0.0], "zone": ["a", "b"]}))
     assert means[1] - means[0] == pytest.approx(3.0, abs=0.4)
     assert len(model.changes_) == 0
+
+
 @pytest.mark.parametrize("kind", ["linear", "labels"])
 def test_features_join_runs_between_changes(kind: str) -> None:
     estimator, targets = MODELS[kind]

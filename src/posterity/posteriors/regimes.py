@@ -20,6 +20,7 @@ from posterity.posteriors.ensemble import (
     rank_predictions,
     update_probabilities,
 )
+from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.runs import (
     JUDGING_ROWS,
     OUTLIER_PROBABILITY,
