@@ -353,7 +353,6 @@ MORE_MODELS = MODELS | {
         ("quantiles", None),
         ("noise by feature", None),
         ("noise by feature", Stabilized(half_life=90.0)),
-        ("linear", Changepoint()),
         pytest.param("labels", Changepoint(), marks=pytest.mark.slow),
         pytest.param("outliers", Adaptive(), marks=pytest.mark.slow),
         pytest.param("noise by feature", Adaptive(), marks=pytest.mark.slow),
