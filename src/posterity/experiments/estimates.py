@@ -180,12 +180,13 @@ class Estimates:
 
         Examples
         --------
+        >>> from posterity.experiments import Experiment
         >>> rng = np.random.default_rng(0)
         >>> arms = rng.choice(["old", "new"], size=9000)
         >>> bought = rng.random(9000) < np.where(arms == "new", 0.15, 0.1)
         >>> print(Experiment(["old", "new"]).observe_rows(arms, bought).report())
         Decided after 2,048 of 9,000 rows: new is better than all others.
-        new beats old: +5.96 points (+3.74 to +8.18), +65% (+37 to +101%).
+        new beats old: +4.48 points (+2.22 to +6.73), +43% (+20 to +73%).
         """
         return "\n".join([self._describe_verdict(), *map(str, self.pairs_)])
 

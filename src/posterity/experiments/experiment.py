@@ -90,7 +90,7 @@ class Experiment(Estimates):
     >>> bought = age[:, 0] + 0.3 * (arms == "new") + rng.normal(size=2000)
     >>> test = test.observe_rows(arms, bought, age)
     >>> test.decision_
-    Decision(arm='new', reason='is better than all others', rows=2000)
+    Decision(arm='new', reason='is better than all others', rows=512)
     >>> low, high = test.interval_["new"]
     >>> 0.0 < low < 0.3 < high
     True

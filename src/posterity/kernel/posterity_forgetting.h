@@ -317,7 +317,7 @@ PK_INLINE void pk_slope_step(double *T, ptrdiff_t c, double x, double growth, in
         work[k] = left / T[k * shape.ld + k];
         known += work[k] * work[k];
     }
-    if (!(known < 1e150)) /* NaN where a direction is open */
+    if (!(known < 1e300)) /* NaN where a direction is open */
         return;
     double visit = PK_MOVES_A_VISIT * away * away * known;
     (void)pk_walk_one(T, c, intercept, known * (visit < growth ? visit : growth), shape);
