@@ -1,4 +1,4 @@
-"""Draw the figures of the page "From straight line to curve" into docs/_static (`make figures`)."""
+"""Draw figures of the pages of curves and mixed models into docs/_static (`make figures`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.preprocessing import PolynomialFeatures
 
-from posterity import Averaged, BayesianLinearRegression
+from posterity import Averaged, BayesianLinearRegression, Model
 from posterity.basis import HilbertSpaceGP, Polynomial, RadialBasis
 from posterity.evaluation import compare
 from posterity.plots import (
@@ -163,6 +163,16 @@ def process() -> Figure:
     return figure
 
 
+def mixed_curve() -> Figure:
+    """The curve of the page "Mixed models"."""
+    rng = np.random.default_rng(0)
+    x = rng.random(300)
+    frame = {"x": x, "y": np.sin(6.0 * x) + 0.3 * rng.normal(size=300)}
+    figure = Figure(figsize=(7.5, 3.6), layout="constrained")
+    Model("y ~ s(x)").fit(frame).plot_curve("x", figure.subplots())
+    return figure
+
+
 def _rows(n: int) -> str:
     return f"{n} row" if n == 1 else f"{n} rows"
 
@@ -182,6 +192,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "evidence": evidence,
     "relevance": relevance,
     "process": process,
+    "mixed_curve": mixed_curve,
 }
 
 if __name__ == "__main__":

@@ -33,6 +33,18 @@ class DesignRows(NamedTuple):
     offset: Array
 
 
+class Column(NamedTuple):
+    """A column of fixed effects: its factors of levels, and what it is multiplied with, if any.
+
+    ``contrasts``: those factors whose first level has no weight.
+    """
+
+    name: str
+    factors: tuple[str, ...]
+    contrasts: tuple[str, ...]
+    number: str
+
+
 @dataclass(frozen=True)
 class Design:
     """The columns of a formula, and what the first rows fixed of them.
@@ -68,6 +80,20 @@ class Design:
             found += [names] if group.correlated else [(name,) for name in names]
         return (*found, *((str(curve),) for curve in self.formula.curves))
 
+    def list_columns(self) -> list[Column]:
+        """The columns of the fixed effects, but for the constant and curves."""
+        found = []
+        for term in filter(None, self.formula.fixed):
+            names = [str(node) for node in term]
+            keyed = tuple(name for name in names if name in self.levels)
+            contrasts = tuple(name for name in keyed if self._is_contrast(term, name))
+            parts = [self._column_names(name) for name in names if name not in self.levels]
+            found += [
+                Column(":".join([*keyed, *some]), keyed, contrasts, ":".join(some))
+                for some in product(*parts)
+            ]
+        return found
+
     def begin(self, data: Any) -> Design:
         """The design of these first rows."""
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
@@ -80,7 +106,7 @@ class Design:
             if factor.keys is None:
                 begun.numbers.update(factor.kept)
                 continue
-            labels = _sort_labels(factor.keys)
+            labels = tuple(sort_labels(list_labels(factor.keys.labels)))
             begun.levels[factor.name] = labels if factor.name in effects else labels[:1]
             if factor.name not in effects and len(labels) > MOST_FIXED_LEVELS:
                 size = 8e-9 * len(labels) ** 2
@@ -231,9 +257,10 @@ def _multiply(factors: Sequence[Factor], n: int) -> list[tuple[str, Array]]:
     return found
 
 
-def _sort_labels(keys: Keys) -> tuple[Any, ...]:
-    labels = {str(label): label for label in list_labels(keys.labels)}
-    return tuple(labels[name] for name in sort_levels(list(labels)))
+def sort_labels(given: Sequence[Any]) -> list[Any]:
+    """Different labels: numbers by size, text by the alphabet."""
+    labels = {str(label): label for label in given}
+    return [labels[name] for name in sort_levels(list(labels))]
 
 
 def _find_level(factor: Factor, label: Any) -> NDArray[np.bool_]:
@@ -270,4 +297,4 @@ def _read_group(group: GroupTerm, frame: Frame) -> Keys:
     return read_keys(columns, [str(node) for node in group.groups])
 
 
-__all__ = ["Design", "DesignRows"]
+__all__ = ["Column", "Design", "DesignRows", "sort_labels"]

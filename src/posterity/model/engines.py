@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,13 @@ class TermParameters(WideParameters):
 
 
 class TermRows(TermParameters, DiagonalModel):
-    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms.
+
+    ``described`` and ``scale``: what reports call it, and the scale of its effects.
+    """
+
+    described: ClassVar[str]
+    scale: ClassVar[str] = ""
 
     def begin(self) -> None:
         """Know the prior."""
@@ -78,6 +84,10 @@ class TermRows(TermParameters, DiagonalModel):
         """(n,) expected targets."""
         return np.asarray(self.predict(X))
 
+    def unexplained(self, noise: Array) -> Array:
+        """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,)."""
+        return noise
+
     def _eta(self, X: DesignRows) -> tuple[Array, Array]:
         mean, variance = super()._eta(X)
         return mean + X.offset[:, None], variance
@@ -87,10 +97,14 @@ class TermRows(TermParameters, DiagonalModel):
 class NormalTerms(TermRows, SparseLinearRegression):
     """Numbers."""
 
+    described = "linear"
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BernoulliTerms(TermRows, SparseLogisticRegression):
     """Labels of two classes."""
+
+    described, scale = "logistic", " (log odds)"
 
     @property
     def sign(self) -> float:
@@ -100,6 +114,10 @@ class BernoulliTerms(TermRows, SparseLogisticRegression):
     def expect(self, X: DesignRows) -> Array:
         """(n,) probabilities of the second label."""
         return np.asarray(self.predict_proba(X)[:, -1])
+
+    def unexplained(self, noise: Array) -> Array:
+        """(n,) that of the logistic distribution, of which a label says on which side of 0."""
+        return np.full_like(noise, np.pi**2 / 3.0)
 
     def name_classes(self, y: Array) -> Any:
         """Labels of trials, of which all may be the same."""
@@ -117,6 +135,14 @@ class BernoulliTerms(TermRows, SparseLogisticRegression):
 @dataclass(kw_only=True, eq=False, repr=False)
 class PoissonTerms(TermRows, SparsePoissonRegression):
     """Counts."""
+
+    described, scale = "Poisson", " (log rates)"
+
+    def unexplained(self, noise: Array) -> Array:
+        """(n,) that of the logarithm of a count, at the mean count (Nakagawa et al. 2017)."""
+        posterior = self._posterior
+        mean = np.average(posterior.targets, weights=posterior.row_weights)
+        return np.full_like(noise, np.log1p(1.0 / mean))
 
 
 ENGINES: dict[str, type[TermRows]] = {

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from posterity.distributions.guesses import did_you_mean
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
 from posterity.linear.inputs import refuse_no_weight
@@ -20,7 +18,7 @@ from posterity.model.checks import check_groups
 from posterity.model.design import Design, DesignRows
 from posterity.model.engines import ENGINES, TermRows
 from posterity.model.formula import read_formula
-from posterity.model.tables import list_curve, list_group_effects, list_variances, summarize
+from posterity.model.reading import ModelReader
 from posterity.transaction import hold_model_lock
 
 Array = NDArray[np.float64]
@@ -29,7 +27,7 @@ Array = NDArray[np.float64]
 MOST_COORDINATES = 8
 
 
-class Model(BaseEstimator):
+class Model(ModelReader, BaseEstimator):
     """A regression that a formula describes, with effects of groups, which keeps learning.
 
     Fixed effects have a prior that is nearly flat. Effects of a group, as of ``(1 + x | g)``, are
@@ -85,8 +83,6 @@ class Model(BaseEstimator):
     """
 
     _learned_names: ClassVar[tuple[str, ...]] = ("_design", "_engine")
-    _design: Design
-    _engine: TermRows
 
     def __init__(
         self,
@@ -245,77 +241,7 @@ class Model(BaseEstimator):
         asked = {} if of is None else {"of": of}
         return self._fitted.predict_interval(self._read(frame), level, **asked)
 
-    # ---- reading ---------------------------------------------------------------------------------
-
-    def summary(self, level: float = 0.95) -> Any:
-        """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""
-        return summarize(self._fitted, self._design, level)
-
-    def variance_components(self, level: float = 0.95) -> Any:
-        """Table of standard deviations, correlations and the noise (pandas).
-
-        The columns are name, mean, sd, low, high and ``reml``, the value of the largest evidence:
-        for numbers, the estimate of restricted maximum likelihood.
-        """
-        return list_variances(self._fitted, level)
-
-    def group_effects(self, group: str, level: float = 0.95) -> Any:
-        """Table of the effects of a group's levels (pandas): level, effect, mean, sd, low, high.
-
-        ``group`` as the formula writes it; of nested groups ``"a:b"``.
-
-        Examples
-        --------
-        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
-        >>> effects = Model("y ~ 1 + (1 | shop)").fit(frame).group_effects("shop")
-        >>> effects["level"].tolist(), effects["mean"].round().tolist()
-        (['a', 'b'], [-1.0, 1.0])
-        """
-        engine, names = self._fitted, [one.name for one in self._design.formula.groups]
-        if group not in names:
-            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
-            raise ValueError(
-                f"the formula has no group {group!r}{did_you_mean(group, names)}: it has {known}"
-            )
-        return list_group_effects(engine, group, level)
-
-    def curve(self, name: str, level: float = 0.95) -> Any:
-        """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
-
-        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
-        counts on the scale of log odds and log rates.
-
-        Examples
-        --------
-        >>> x = np.linspace(0.0, 6.0, 60)
-        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
-        >>> curve = model.curve("x")
-        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
-        True
-        """
-        engine, curves = self._fitted, self._design.formula.curves
-        known = {str(curve.parts[0]): str(curve) for curve in curves}
-        asked = known.get(name, name)
-        if asked not in known.values():
-            has = ", ".join(map(repr, known.values())) or "none"
-            raise ValueError(f"the formula has no curve {name!r}: it has {has}")
-        return list_curve(engine, self._design, asked, level)
-
-    @property
-    def n_observations_(self) -> float:
-        """Sum of the weights of the rows learned."""
-        return self._fitted.n_observations_
-
     # ---- inner -----------------------------------------------------------------------------------
-
-    @property
-    def _fitted(self) -> TermRows:
-        engine: TermRows | None = self.__dict__.get("_engine")
-        if engine is None:
-            raise NotFittedError(
-                "This Model has learned nothing yet: call fit or partial_fit first"
-            )
-        return engine
 
     def _read(self, frame: Any) -> DesignRows:
         self._fitted  # noqa: B018

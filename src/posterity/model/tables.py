@@ -88,6 +88,20 @@ def list_curve(engine: TermRows, design: Design, name: str, level: float) -> Any
     return require_pandas().DataFrame({"x": x, **_describe(engine, mean, variance, level)})
 
 
+def list_sums(engine: TermRows, moments: tuple[Array, Array], level: float) -> Any:
+    """Sums of weights, of means and variances (k, members)."""
+    return require_pandas().DataFrame(_describe(engine, *moments, level))
+
+
+def add_expected(engine: TermRows, table: Any) -> Any:
+    """The table, with expected targets where they are not eta itself."""
+    likelihood = engine._likelihood()
+    endings = (("", "mean"), ("_low", "low"), ("_high", "high")) if likelihood.ratio else ()
+    for ending, column in endings:
+        table["expected" + ending] = likelihood.mean(table[column].to_numpy())
+    return table
+
+
 # ---- inner ---------------------------------------------------------------------------------------
 
 
@@ -123,4 +137,11 @@ def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> d
     return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
 
 
-__all__ = ["list_curve", "list_group_effects", "list_variances", "summarize"]
+__all__ = [
+    "add_expected",
+    "list_curve",
+    "list_group_effects",
+    "list_sums",
+    "list_variances",
+    "summarize",
+]

@@ -93,15 +93,21 @@ def plot_partial_effect(
         if draws.ndim != 2:
             raise ValueError("several numbers are expected of a row: this figure is of one")
         curves[:, place] = draws.mean(axis=1)
-    low, high = np.quantile(curves, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
-    ax = axes_of(ax)
-    label = f"{100 * level:g}% interval"
-    ax.fill_between(places, low, high, color=COLOURS[0], alpha=0.25, linewidth=0, label=label)
-    ax.plot(places, curves.mean(axis=0), color=COLOURS[0], linewidth=1.8, label="mean")
+    ends = np.quantile(curves, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+    ax = draw_band(ax, places, curves.mean(axis=0), ends, level)
     # Where rows are: curves say little where there are none.
     marks = np.full(len(values), 0.01)
     ax.plot(values, marks, "|", color="0.4", markersize=7, transform=ax.get_xaxis_transform())
     return finish(ax, "Average over rows", x=along.name, y=f"expected y ({unit})")
+
+
+def draw_band(ax: Axes | None, x: ArrayLike, mean: ArrayLike, ends: Any, level: float) -> Any:
+    """Draw a curve (k,) with its interval, whose ends are (2, k)."""
+    ax = axes_of(ax)
+    label = f"{100 * level:g}% interval"
+    ax.fill_between(x, *ends, color=COLOURS[0], alpha=0.25, linewidth=0, label=label)
+    ax.plot(x, mean, color=COLOURS[0], linewidth=1.8, label="mean")
+    return ax
 
 
 def plot_groups(

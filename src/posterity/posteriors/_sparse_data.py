@@ -44,6 +44,11 @@ class SummedRows(NamedTuple):
         return SummedRows(products, X.T @ (weights * apart), square, self.centre)
 
     @property
+    def products(self) -> csr_array:
+        """(P, P) weighted sums of products of the features."""
+        return self.matrix
+
+    @property
     def sums(self) -> Array:
         """(P,) weighted sums of the features: products with the intercept's 1."""
         return np.asarray(self.matrix[[0], :].toarray()[0], dtype=np.float64)
@@ -109,6 +114,11 @@ class KeptRows(NamedTuple):
         some = weights > 0.0
         kept = X if some.all() else csr_array(X[some])
         return KeptRows(kept, data.y[some], weights[some], data.own_offsets[some])
+
+    @property
+    def products(self) -> csr_array:
+        """(P, P) weighted sums of products of the features."""
+        return csr_array(self.matrix.T @ (diags_array(self.row_weights) @ self.matrix))
 
     @property
     def sums(self) -> Array:

@@ -1,0 +1,229 @@
+"""What a fitted model says: tables, shares of variance, marginal means, curves, a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from posterity.distributions.guesses import did_you_mean
+from posterity.linear.ratios import add_ratios
+from posterity.model.design import Design
+from posterity.model.engines import TermRows
+from posterity.model.explained import explain_variance
+from posterity.model.grammar import Node
+from posterity.model.marginal import Marginal
+from posterity.model.sentences import write_report
+from posterity.model.tables import (
+    add_expected,
+    list_curve,
+    list_group_effects,
+    list_sums,
+    list_variances,
+    summarize,
+)
+from posterity.plots._frame import finish
+from posterity.plots.effects import draw_band
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ModelReader:
+    """Reads what a model has learned."""
+
+    formula: str
+    likelihood: str
+    _design: Design
+    _engine: TermRows
+
+    def summary(self, level: float = 0.95) -> Any:
+        """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""
+        return summarize(self._fitted, self._design, level)
+
+    def variance_components(self, level: float = 0.95) -> Any:
+        """Table of standard deviations, correlations and the noise (pandas).
+
+        The columns are name, mean, sd, low, high and ``reml``, the value of the largest evidence:
+        for numbers, the estimate of restricted maximum likelihood.
+        """
+        return list_variances(self._fitted, level)
+
+    def group_effects(self, group: str, level: float = 0.95) -> Any:
+        """Table of the effects of a group's levels (pandas): level, effect, mean, sd, low, high.
+
+        ``group`` as the formula writes it; of nested groups ``"a:b"``.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
+        >>> effects = Model("y ~ 1 + (1 | shop)").fit(frame).group_effects("shop")
+        >>> effects["level"].tolist(), effects["mean"].round().tolist()
+        (['a', 'b'], [-1.0, 1.0])
+        """
+        engine, names = self._fitted, [one.name for one in self._design.formula.groups]
+        if group not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            raise ValueError(
+                f"the formula has no group {group!r}{did_you_mean(group, names)}: it has {known}"
+            )
+        return list_group_effects(engine, group, level)
+
+    def curve(self, name: str, level: float = 0.95) -> Any:
+        """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
+
+        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+        counts on the scale of log odds and log rates.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity import Model
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> curve = model.curve("x")
+        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
+        True
+        """
+        engine = self._fitted
+        return list_curve(engine, self._design, str(self._find_curve(name)), level)
+
+    def plot_curve(self, name: str, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+        """Draw a curve with its interval (needs Matplotlib); parameters as in :meth:`curve`.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> import numpy as np
+        >>> from posterity import Model
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
+        'x'
+        """
+        found = self.curve(name, level)
+        curve = self._find_curve(name)
+        ends = (found["low"], found["high"])
+        drawn = draw_band(ax, found["x"], found["mean"], ends, level)
+        return finish(drawn, "Curve, less its mean", x=str(curve.parts[0]), y=str(curve))
+
+    def means(self, factor: str, level: float = 0.95) -> Any:
+        """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
+
+        The linear predictor with other numbers at their means over the rows learned (``log(x)`` at
+        the mean of ``log(x)``), the levels of other factors weighted equally, effects of groups
+        and offsets at 0 (Searle, Speed & Milliken 1980; emmeans in R). Of labels and counts it is
+        the log odds or the log rate, and ``expected``, ``expected_low`` and ``expected_high`` are
+        the probability of the second label or the rate there.
+
+        Parameters
+        ----------
+        factor : str
+            As the formula writes it: ``"city"``, ``"C(year)"``.
+        level : float, default 0.95
+            Probability that an interval holds the mean.
+
+        Raises
+        ------
+        ValueError
+            If there is no such factor, or a product of factors has pairs of levels without rows.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.2, 3.0, 3.2], "shop": ["a", "a", "b", "b"]}
+        >>> Model("y ~ shop").fit(frame).means("shop")["mean"].round(1).tolist()
+        [1.1, 3.1]
+        """
+        marginal = Marginal(self._fitted, self._design, factor)
+        table = list_sums(self._engine, marginal.predict(np.eye(len(marginal.labels))), level)
+        table.index = marginal.labels
+        return add_expected(self._engine, table)
+
+    def contrast(self, factor: str, one: Any, other: Any, level: float = 0.95) -> Any:
+        """Table of the difference of two marginal means (pandas), labelled "one - other".
+
+        Of labels and counts with the ratio of odds or rates. Parameters and errors as in
+        :meth:`means`; ``one`` and ``other`` are levels of the factor.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.2, 3.0, 3.2], "shop": ["a", "a", "b", "b"]}
+        >>> Model("y ~ shop").fit(frame).contrast("shop", "b", "a")["mean"].round(1)
+        b - a    2.0
+        Name: mean, dtype: float64
+        """
+        marginal = Marginal(self._fitted, self._design, factor)
+        shares = np.zeros((1, len(marginal.labels)))
+        shares[0, marginal.place(one)] += 1.0
+        shares[0, marginal.place(other)] -= 1.0
+        table = list_sums(self._engine, marginal.predict(shares), level)
+        table.index = [f"{one} - {other}"]
+        return add_ratios(table, self._engine._likelihood().ratio)
+
+    def explained_variance(self, level: float = 0.95) -> Any:
+        """Table of R2 and of intraclass correlations (pandas): mean, sd, low, high.
+
+        ``R2 marginal`` is the share of the variance that fixed effects and curves explain,
+        ``R2 conditional`` what they and groups do (Nakagawa & Schielzeth 2013; slopes by group as
+        in Johnson 2014). ``ICC(g)`` is the share of group g in the variance that fixed effects
+        leave. The rest is the variance of the noise; of labels that of the logistic distribution,
+        of counts log(1 + 1 / mean count) (Nakagawa, Johnson & Schielzeth 2017). Offsets count for
+        nothing. Without a constant or a factor, variances of fixed effects are squares around 0.
+
+        Intervals are of the posterior of variances and effects. Squares of effects that are not
+        known well are larger on average: where nothing is explained, the mean of R2 is above 0.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1, 5.0, 4.9], "shop": ["a", "a", "b", "b", "c", "c"]}
+        >>> Model("y ~ 1 + (1 | shop)").fit(frame).explained_variance().index.tolist()
+        ['R2 marginal', 'R2 conditional', 'ICC(shop)']
+        """
+        return explain_variance(self._fitted, self._design, level)
+
+    def report(self, level: float = 0.95) -> str:
+        """What a paper says of the model: rows, levels, effects, variances, R2, with intervals.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1, 5.0, 4.9], "shop": ["a", "a", "b", "b", "c", "c"]}
+        >>> print(Model("y ~ 1 + (1 | shop)").fit(frame).report()[:68])
+        A linear mixed model, y ~ 1 + (1 | shop), was fitted to 6 rows of 3
+        """
+        tables = self.summary(level), self.variance_components(level)
+        return write_report(
+            self.formula, self._engine, [*tables, self.explained_variance(level)], level
+        )
+
+    @property
+    def n_observations_(self) -> float:
+        """Sum of the weights of the rows learned."""
+        return self._fitted.n_observations_
+
+    @property
+    def _fitted(self) -> TermRows:
+        engine: TermRows | None = self.__dict__.get("_engine")
+        if engine is None:
+            raise NotFittedError(
+                "This Model has learned nothing yet: call fit or partial_fit first"
+            )
+        return engine
+
+    def _find_curve(self, name: str) -> Node:
+        """A curve by what it is called, or what it is over."""
+        curves = self._design.formula.curves
+        known = {str(curve.parts[0]): curve for curve in curves}
+        known |= {str(curve): curve for curve in curves}
+        if name not in known:
+            has = ", ".join(repr(str(curve)) for curve in curves) or "none"
+            raise ValueError(f"the formula has no curve {name!r}: it has {has}")
+        return known[name]
+
+
+__all__ = ["ModelReader"]
