@@ -84,6 +84,22 @@ def test_means_of_rows_batches_and_merged_models_are_the_same() -> None:
                 np.testing.assert_allclose(one, two, rtol=1e-5)
 
 
+def test_levels_that_come_later_and_rows_without_weight() -> None:
+    frame = make_cities()
+    later = frame.assign(city=frame["city"].replace({"a": "0", "c": "z"}))
+    model = Model("y ~ city + x").fit(frame).partial_fit(later)
+    found = model.means("city")["mean"]
+    assert found.index.tolist() == ["0", "a", "b", "c", "z"]
+    x = pd.concat([frame, later])["x"].mean()
+    expected = model.predict({"city": ["0", "a"], "x": [x, x]})
+    assert found[["0", "a"]].tolist() == pytest.approx(expected.tolist(), abs=1e-8)
+    weights = np.repeat([0.0, 1.0], 30)
+    one = Model("y ~ city + x").fit(frame, sample_weight=weights)
+    other = Model("y ~ city + x").fit(frame[30:])
+    np.testing.assert_allclose(one.means("city"), other.means("city"), rtol=1e-5)
+    np.testing.assert_allclose(one.explained_variance(), other.explained_variance(), rtol=1e-5)
+
+
 def test_means_of_labels_and_counts_have_probabilities_and_rates() -> None:
     model = Model("cases / animals ~ C(period) + (1 | herd)", likelihood="binomial")
     model = model.fit(make_cattle())

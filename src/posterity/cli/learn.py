@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
+from posterity.cli.formula import learning_rows, make_formula_model, open_formula_table
 from posterity.cli.log_target import check_log_target, learning_logs
 from posterity.cli.model_files import FileSettings, ModelFile, hold_model, read_model
 from posterity.cli.outputs import check_place
@@ -31,13 +32,17 @@ from posterity.io.targets import Target, TargetLabels, TargetNumbers
 class FitSettings(ModelSettings):
     """Options of fit, one field each."""
 
+    formula: str | None
     output: str
 
 
 def fit(settings: FitSettings) -> None:
     """Learn a table."""
     check_place(settings.output)
-    learner = make_model(settings)
+    formula = settings.formula
+    learner = (
+        make_model(settings) if formula is None else make_formula_model(formula, settings.model)
+    )
     if settings.log_target:
         check_log_target(learner)
     check_takes_offsets(learner, settings)
@@ -46,7 +51,13 @@ def fit(settings: FitSettings) -> None:
     how = {"drop_first": not settings.no_intercept, "whole": settings.missing != "mean"}
     with table_path(settings.file) as path:
         means = ColumnMeans()
-        if settings.is_wide:
+        table: TableStream
+        whole: TableStream
+        if formula is not None:
+            names = ("batch_rows", "memory", "missing", *ROLES)
+            reading = ReadSettings(**{name: getattr(settings, name) for name in names})
+            whole = table = open_formula_table(learner, path, reading, settings.text, learns=True)
+        elif settings.is_wide:
             whole = table = open_wide_table(settings, path, labels=labels)
         else:
             if settings.missing == "level":
@@ -55,7 +66,8 @@ def fit(settings: FitSettings) -> None:
             table = settings.open(path, labels=labels, **how)
             if settings.missing in ("mean", "level"):
                 table.fill_with(means)
-        learn = learning_logs(learner.partial_fit) if settings.log_target else learner.partial_fit
+        learn = learner.partial_fit if formula is None else learning_rows(learner.partial_fit)
+        learn = learning_logs(learn) if settings.log_target else learn
         _learn_once(table, learner, learn, quiet=settings.quiet)
     if table.n_rows_read - table.n_before <= table.n_skipped:
         raise explain_no_rows_left(name_input(settings.file), table)
@@ -73,7 +85,7 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
     return {
         "target": settings.target,
         "missing": settings.missing,
-        "columns": list(table.used_columns),
+        **({"columns": list(table.used_columns)} if settings.formula is None else {}),
         "left_out": [name for name in whole.feature_names if name not in names],
         **{role: column for role, column in roles.items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
@@ -149,6 +161,7 @@ def _read_file(
     learn, column = _method(kept, method), kept.target(settings.target)
     check_takes_offsets(kept.model, reading)
     goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
+    learn = learning_rows(learn) if kept.has_formula else learn
     with table_path(settings.file) as path:
         table = kept.open(path, goal, reading, learns=True)
         learn = learning_logs(learn) if kept.is_logged else learn

@@ -13,6 +13,7 @@ from typing import IO, Any
 import click
 
 from posterity.cli.evaluate import notes as describe_reading
+from posterity.cli.formula import open_formula_table
 from posterity.cli.reading import Reading
 from posterity.cli.tables import STANDARD_INPUT, standard_input
 from posterity.files import load_with_notes, loads_with_notes, save
@@ -24,6 +25,8 @@ from posterity.io.reading import ROLES, ReadSettings
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
+from posterity.model import Model
+from posterity.model.formula import read_formula
 
 fcntl: Any = None
 with suppress(ImportError):  # POSIX systems have it
@@ -67,7 +70,9 @@ class ModelFile:
     def feature_names(self) -> list[str]:
         """Names of the features; raises ``ValueError`` where the model knows none."""
         names = getattr(self.model, "feature_names_in_", None)
-        if self.is_wide:
+        if self.has_formula:
+            names = read_formula(self.model.formula).predictors
+        elif self.is_wide:
             names = self.notes.get("columns")
         if names is None:
             raise ValueError(
@@ -77,12 +82,19 @@ class ModelFile:
         return [str(name) for name in names]
 
     @property
+    def has_formula(self) -> bool:
+        """True if a formula says what the model learns from what."""
+        return isinstance(self.model, Model)
+
+    @property
     def is_wide(self) -> bool:
         """True if the model takes columns as they are, with as many levels as come."""
         return isinstance(self.notes.get("structure"), str)
 
     def target(self, given: str | None) -> str:
-        """The column to predict, as given or as noted."""
+        """The column to predict, as given or as noted; that of a formula."""
+        if self.has_formula:
+            return str(read_formula(self.model.formula).response)
         noted = self.notes.get("target")
         if given is None and not isinstance(noted, str):
             raise ValueError(f"{self.path} does not contain the name of its target: give --target")
@@ -122,6 +134,8 @@ class ModelFile:
         if isinstance(columns, list | tuple):
             present = list(open_any(path, self.text).schema.names)
             require([str(name) for name in columns], present, "feature")
+        if self.has_formula:
+            return open_formula_table(self.model, path, reading, self.text, learns=learns)
         since = getattr(self.model, "_now", None)
         if self.is_wide:
             names = self.feature_names

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
+from posterity.cli.formula import predict_columns
 from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import FileSettings, ModelFile, read_model
 from posterity.cli.outputs import check_place
@@ -84,6 +85,8 @@ def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) 
 
 def _columns(kept: ModelFile, settings: Settings, X: Any, added: dict[str, Any]) -> dict[str, Any]:
     model, logged = kept.model, kept.is_logged
+    if kept.has_formula:
+        return predict_columns(model, X, settings.level, settings.quantiles)
     if is_classifier(model):
         shares = model.predict_proba(X)
         predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}

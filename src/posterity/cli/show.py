@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from posterity.cli import text
+from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
@@ -101,6 +102,8 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
     """The table of coefficients, of a model that has one."""
     model = kept.model
     kind = type(model)
+    if kept.has_formula:
+        return describe_formula_model(model, level)
     if hasattr(kind, "coef_std_"):
         return describe_wide(model, level)
     if hasattr(kind, "posterior_"):
@@ -248,6 +251,8 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     forgets = bool(settings.get("forgetting"))
     facts = [
         ("model", document["class"]),
+        ("formula", str(settings.get("formula") or "")),
+        ("likelihood", str(settings.get("likelihood") or "") if "formula" in settings else ""),
         ("coefficients of", document["coefficients_of"] if document["coefficients"] else ""),
         ("rows learned", _format_value(document["n_observations"], "{:,.6g}")),
         (

@@ -18,6 +18,7 @@ Examples:
   posterity fit visits.csv --target bought --model logistic --output bought.posterity
   posterity fit clicks.csv --target clicked --model logistic --structure diagonal \\
     --hash 2^22 --interactions site:ad --output clicks.posterity
+  posterity fit rides.csv --formula 'fare ~ distance + (1|zone)' --output zones.posterity
   zcat rides-*.csv.gz | posterity fit - --target fare --drop pickup --missing skip \\
     --output fare.posterity"""
 
@@ -108,7 +109,12 @@ several_quantiles = click.option(
 
 @click.command(cls=Verb, epilog=FIT, short_help="Learn a file, and save the model.")
 @file_argument
-@options("target")
+@click.option("--target", help="Column to predict.")
+@click.option(
+    "--formula",
+    help="What to learn from what, in place of --target and --features: 'y ~ x + (1 | g)', with "
+    "effects of groups.",
+)
 @click.option("--output", required=True, metavar="MODEL", type=OutputPath(), help="The model file.")
 @options("model", "prior_precision", "noise_precision", "noise", "forgetting", "features", "drop")
 @options("weight", *WIDE_OPTIONS)
@@ -125,6 +131,10 @@ def fit(**settings: Any) -> None:
     from posterity.cli.learn import FitSettings
     from posterity.cli.learn import fit as work
 
+    if settings["target"] is None and settings["formula"] is None:
+        raise click.MissingParameter(
+            "Or a --formula.", param_hint="'--target'", param_type="option"
+        )
     run_guarded(work, FitSettings(**settings))
 
 

@@ -37,6 +37,8 @@ class Formula:
     ['1', 'x', 'z', 'x:z']
     >>> [group.name for group in formula.groups], len(formula.offsets)
     (['school', 'school:class'], 1)
+    >>> formula.columns
+    ['y', 'x', 'z', 'school', 'class', 'w']
     """
 
     text: str
@@ -46,6 +48,16 @@ class Formula:
     groups: tuple[GroupTerm, ...]
     curves: tuple[Node, ...]
     offsets: tuple[Node, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it names, those of the response first."""
+        return list(dict.fromkeys(_list_names(parse(self.text))))
+
+    @property
+    def predictors(self) -> list[str]:
+        """The columns to the right of the response."""
+        return list(dict.fromkeys(_list_names(parse(self.text).parts[1])))
 
     @property
     def has_intercept(self) -> bool:
@@ -86,6 +98,13 @@ def read_formula(text: str) -> Formula:
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _list_names(node: Node) -> list[str]:
+    """The names in a tree, but for those of functions and of their arguments."""
+    if node.kind == "name":
+        return [node.text]
+    return [name for part in node.parts if node.kind != "=" for name in _list_names(part)]
 
 
 def _list_summands(node: Node) -> list[tuple[str, Node]]:

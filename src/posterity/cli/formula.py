@@ -1,0 +1,89 @@
+"""Models of formulas: the option --formula, and what their files are read with and say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from posterity.cli.models import parse_one
+from posterity.cli.options import READING_OPTIONS
+from posterity.io.reading import ReadSettings
+from posterity.io.text_format import TextFormat
+from posterity.io.wide import WideStream, open_wide
+from posterity.model import Model
+from posterity.model.formula import read_formula
+
+LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli", "poisson": "poisson"}
+# Options that go with a formula, which says itself what is learned from what.
+KEPT = {"file", "output", "formula", "model", "weight", "missing", "batch_rows", "memory", "quiet"}
+
+
+def make_formula_model(formula: str, words: str) -> Model:
+    """The model of a formula; ``ValueError`` for options that do not go with one."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        name = option.name or ""
+        given = context.get_parameter_source(name) is not ParameterSource.DEFAULT
+        if given and name not in KEPT.union(READING_OPTIONS):
+            raise ValueError(f"{option.opts[0]} does not go with --formula: leave it out")
+    parsed = parse_one(words)
+    family = parsed.family or "linear"
+    if family not in LIKELIHOODS or parsed.basis or parsed.prior or parsed.forgetting:
+        raise ValueError(
+            f"--model {words} does not go with --formula: take linear, logistic or poisson"
+        )
+    trials = read_formula(formula).trials is not None
+    return Model(formula, "binomial" if trials else LIKELIHOODS[family])
+
+
+def open_formula_table(
+    model: Model, path: str, reading: ReadSettings, text: TextFormat, *, learns: bool
+) -> WideStream:
+    """The columns of a table that a formula names; where it ``learns``, those of the response."""
+    formula = read_formula(model.formula)
+    names = formula.columns if learns else formula.predictors
+    return open_wide(path, None, reading, columns=(names, ()), text=text)
+
+
+def learning_rows(learn: Callable[..., object]) -> Callable[..., object]:
+    """A method of a model of a formula, which finds the targets among the columns."""
+    return lambda X, y, **how: learn(X, **how)
+
+
+def predict_columns(model: Model, X: Any, level: float, quantiles: tuple[float, ...]) -> Any:
+    """Columns of predictions; of labels the probability of the second, with its interval."""
+    if model.likelihood in ("bernoulli", "binomial"):
+        lower, upper = model.predict_interval(X, level).T
+        return {"mean": model.predict(X), "lower": lower, "upper": upper}
+    predicted = model.predict_distribution(X)
+    lower, upper = predicted.interval(level)
+    found = {"mean": predicted.mean(), "std": predicted.std(), "lower": lower, "upper": upper}
+    return found | {f"q{q:g}": predicted.ppf(q) for q in quantiles}
+
+
+def describe_formula_model(model: Model, level: float) -> dict[str, Any]:
+    """Fixed effects, and standard deviations and correlations of groups, as one table."""
+    columns = {"name": "name", "mean": "mean", "sd": "std", "low": "lower", "high": "upper"}
+    rows = [
+        row
+        for table in (model.summary(level), model.variance_components(level))
+        for row in table[list(columns)].rename(columns=columns).to_dict("records")
+    ]
+    response = model.formula.partition("~")[0].strip()
+    return {
+        "coefficients_of": response + model._engine.scale,
+        "coefficients": rows,
+        "prior_std_learned": [],
+    }
+
+
+__all__ = [
+    "describe_formula_model",
+    "learning_rows",
+    "make_formula_model",
+    "open_formula_table",
+    "predict_columns",
+]
