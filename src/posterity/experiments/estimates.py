@@ -98,7 +98,7 @@ class Estimates:
         ``str`` of a pair is a sentence, and ``pandas.DataFrame(test.pairs_)`` a table.
         """
         low, high = self._bounds()
-        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self._planned_scores)
         needed = needed + self.n_observations_ - self._contrasts.rows
         differences, means = self._contrasts.differences, self._contrasts.differences[:-1, -1]
         order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
@@ -142,7 +142,7 @@ class Estimates:
         if self.decision_ is not None:
             return float(self.decision_.rows)
         means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
-        needed = self._contrasts.expect_rows(self._level_of_pairs, self.planned_rows)
+        needed = self._contrasts.expect_rows(self._level_of_pairs, self._planned_scores)
         rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
         return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
 
@@ -185,7 +185,7 @@ class Estimates:
         >>> arms = rng.choice(["old", "new"], size=9000)
         >>> bought = rng.random(9000) < np.where(arms == "new", 0.15, 0.1)
         >>> print(Experiment(["old", "new"]).observe_rows(arms, bought).report())
-        Decided after 2,048 of 9,000 rows: new is better than all others.
+        Decided after 2,048 of 9,000 rows so far: new is better than all others.
         new beats old: +4.48 points (+2.22 to +6.73), +43% (+20 to +73%).
         """
         return "\n".join([self._describe_verdict(), *map(str, self.pairs_)])
@@ -199,7 +199,7 @@ class Estimates:
         decided = self.decision_
         if decided is None:
             return f"Nothing is decided: {self.undecided_reason_}."
-        rows = f"{decided.rows:,} of {self.n_observations_:,} rows"
+        rows = f"{decided.rows:,} of {self.n_observations_:,} rows so far"
         return f"Decided after {rows}: {decided.arm} {decided.reason}."
 
     def effects_over_time(self) -> Any:
@@ -220,10 +220,17 @@ class Estimates:
         count = len(self.arms)
         return 1.0 - (1.0 - self.level) / (count * (count - 1) / 2)
 
+    @property
+    def _planned_scores(self) -> float | None:
+        """The planned rows without the first, which are learned only."""
+        if self.planned_rows is None:
+            return None
+        return max(self.planned_rows - self.n_observations_ + self._contrasts.rows, 1.0)
+
     def _bounds(self) -> tuple[Array, Array]:
         """(2, K, K) ends of all differences and lifts; their errors share what the level leaves."""
         known, variances = self._contrasts, self._contrasts.variances
-        radius = known.compute_half_widths(self._level_of_pairs, self.planned_rows)[:-1, :-1]
+        radius = known.compute_half_widths(self._level_of_pairs, self._planned_scores)[:-1, :-1]
         differences = np.nan_to_num(known.differences[:-1])
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = radius / np.sqrt(variances[:-1, :-1])

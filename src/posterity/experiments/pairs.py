@@ -65,16 +65,15 @@ class Pair:
 
     def _describe_effect(self) -> str:
         scale, unit = (100.0, " points") if self.in_points else (1.0, "")
-        ends = f"{_sign(scale * self.low)} to {_sign(scale * self.high)}"
-        told = f"{_sign(scale * self.effect)}{unit} ({ends})"
+        numbers = scale * np.array([self.effect, self.low, self.high])
+        # Two digits of the interval's width: those beyond say nothing.
+        decimals = max(1 - math.floor(math.log10(numbers[2] - numbers[1])), 0)
+        effect, low, high = (f"{number:+,.{decimals}f}" for number in numbers)
+        told = f"{effect}{unit} ({low} to {high})"
         if not math.isfinite(self.lift_low + self.lift_high):
             return told
         ends = f"{100.0 * self.lift_low:+.0f} to {100.0 * self.lift_high:+.0f}%"
         return f"{told}, {100.0 * self.lift:+.0f}% ({ends})"
-
-
-def _sign(value: float) -> str:
-    return f"{value:+.3g}"
 
 
 def _round(rows: float) -> int:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from scipy.optimize import brentq
 
 from posterity.sequential import compute_power
 
 # Rows between which the answer is looked for.
-_FEWEST, _MOST = 10.0, 1e15
+_MOST = 1e15
+# Rows of each arm, about, that are learned before any is scored, and those that are scored before
+# there is an interval (with some more, as arms do not come quite alike).
+_FIRST, _FEWEST = 8, 25
 
 
 def plan(
@@ -64,13 +68,13 @@ def plan(
     >>> plan(0.05, 0.005)
     96000
     >>> plan(20.0, 2.0, standard_deviation=30.0, power=0.8)
-    8240
+    8260
     """
     if not 0.0 < power < 1.0 or not 0.0 < level < 1.0:
         raise ValueError(f"power is {power} and level is {level}: give numbers between 0 and 1")
     if not (math.isfinite(effect) and effect != 0.0):
         raise ValueError(f"effect is {effect}: give the difference that is worth finding")
-    if arms < 2:
+    if operator.index(arms) < 2:
         raise ValueError(f"arms is {arms}: an experiment has at least two")
     variance = _sum_variances(baseline, effect, standard_deviation)
     pairs = arms * (arms - 1) / 2
@@ -80,18 +84,20 @@ def plan(
         drift = abs(effect) * math.sqrt(math.exp(log_rows) / (arms * variance))
         return compute_power(drift, each) - power
 
-    ends = math.log(_FEWEST), math.log(_MOST)
+    ends = math.log(_FEWEST * arms), math.log(_MOST)
     if lacks(ends[0]) >= 0.0:
-        return int(_FEWEST)
+        return (_FIRST + _FEWEST) * arms
     if lacks(ends[1]) < 0.0:
         raise ValueError(
             f"an effect of {effect:g} takes more than {_MOST:g} rows: give a larger one"
         )
-    return _round_up(math.exp(brentq(lacks, *ends, xtol=1e-6)))
+    return _round_up(_FIRST * arms + math.exp(brentq(lacks, *ends, xtol=1e-6)))
 
 
 def _sum_variances(baseline: float, effect: float, standard_deviation: float | None) -> float:
     """Sum of the variances of the rewards of two arms."""
+    if not math.isfinite(baseline):
+        raise ValueError(f"baseline is {baseline}: give the mean reward of the control")
     if standard_deviation is not None:
         if not 0.0 < standard_deviation < math.inf:
             raise ValueError(f"standard_deviation is {standard_deviation}: it must be above 0")

@@ -130,7 +130,7 @@ class AnytimeValid(Stop):
         if not good.any():
             return None
         best = int(np.where(good, summaries.means, -np.inf).argmax())
-        return best, f"no other is better by {self.smallest_effect:g}"
+        return best, f"is beaten by no other by {self.smallest_effect:g} or more"
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class ExpectedLoss(Stop):
         best = int(loss.argmin())
         if not loss[best] < self.threshold:
             return None
-        return best, f"its expected loss is {loss[best]:.2g}"
+        return best, f"has an expected loss of {loss[best]:.2g}"
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Rows(Stop):
         if summaries.rows < self.most:
             return None
         means = np.where(np.isfinite(summaries.means), summaries.means, -np.inf)
-        return int(means.argmax()), f"{summaries.rows} rows have come; it has the largest mean"
+        return int(means.argmax()), f"has the largest mean of {summaries.rows:,} rows"
 
 
 __all__ = ["AnyRule", "AnytimeValid", "ArmSummaries", "Decision", "ExpectedLoss", "Rows", "Stop"]
