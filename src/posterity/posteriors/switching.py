@@ -222,11 +222,15 @@ class Switching(Hypotheses):
         """Ranks (k, 1) of members that learned one row: by its site, so that each has a spread."""
         return np.full(gained.shape, HAS_VARIANCE, dtype=np.uint8)
 
-    def learn_weights(self, gained: Array) -> None:
-        """Weigh the members by what a row, which they have learned, added to their evidences."""
+    def learn_weights(self, gained: Array) -> Array:
+        """Weigh the members by what a row, which they have learned, added to their evidences.
+
+        Returns their weights (k,) before it.
+        """
         densities = clip_log_densities(gained)[:, None]
-        _, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
+        weights, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
         self.scores.log_evidence += log_density
+        return weights[0]
 
     @property
     def has_row_path(self) -> bool:
