@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from posterity import BayesianLinearRegression
-from posterity.forgetting import Adaptive, Changepoint
+from posterity import BayesianLinearRegression, BayesianLogisticRegression
+from posterity.forgetting import Adaptive, Changepoint, RandomWalk
 
 SETTINGS = {
     "auto": {"forgetting": "adaptive"},
@@ -61,6 +61,26 @@ def test_a_path_tells_it_from_the_first_row_on():
         assert told.is_flat() == expected.is_flat()
         assert_allclose(told.mean(), expected.mean(), atol=1e-9)
         assert_allclose(told.logpdf(y[i]), expected.logpdf(y[i]), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("forgetting", ["adaptive", "exponential:0.98", RandomWalk(0.01)])
+@pytest.mark.parametrize("together", [True, False])
+def test_labels_are_told_as_the_general_way_predicts_them(forgetting, together):
+    X, y = make_stream(30)
+    labels = np.where(y > 0.0, "yes", "no")
+    one, twin = (BayesianLogisticRegression(forgetting=forgetting) for _ in range(2))
+    for model in (one, twin):
+        if together:
+            model.fit(X[:12], labels[:12])
+        for i in range(12 * together, 16):
+            model.learn_one(X[i], labels[i])
+    for i in range(16, len(X)):
+        told = one.predict_then_learn_one(X[i], labels[i])
+        row = X[i : i + 1], labels[i : i + 1]
+        expected = twin.predict_then_learn(*row, sample_weight=[1.0])[0]
+        for label in ("yes", "no"):  # averages over eta have nine digits
+            assert_allclose(told.pmf(label), expected.pmf(label), atol=1e-8)
+    assert_allclose(one.coef_, twin.coef_, rtol=1e-9)
 
 
 def test_a_refused_row_changes_nothing_and_says_why():

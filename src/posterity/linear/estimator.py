@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.mixing import mix_table
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.kernel.tables import TableLike
@@ -40,7 +39,7 @@ from posterity.linear.targets import (
     read_target_row,
     row_lacks_targets,
 )
-from posterity.transaction import atomic, get_free_lock
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 Way = Literal["fit", "append", "predict_then_learn"]
@@ -204,10 +203,8 @@ class LinearEstimator(LinearReader):
         >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
         [1.5, 11.8]
         """
-        table = None if how else self._learn_and_tell(x, y, weight)
-        if table is None:
-            return self._predict_then_learn_row(x, y, weight, how)
-        return mix_table(table)
+        told = None if how else self._learn_and_tell(x, y, weight)
+        return self._predict_then_learn_row(x, y, weight, how) if told is None else told
 
     @atomic
     def merge(self, other: Self) -> Self:
@@ -388,24 +385,9 @@ class LinearEstimator(LinearReader):
         weights = None if weight == 1.0 else [weight]
         return self.predict_then_learn(self._row(x), [y], weights, **how)[0]
 
-    def _learn_and_tell(self, x: Any, y: Any, weight: float) -> Array | None:
-        """Learn a row by its path; what predicted it, as ``tabulate`` has it, or None."""
-        known = self._posterior_or_none is not None and self._now is None
-        if not (known and self._learns_features and self._posterior.tells_rows):
-            return None
-        with get_free_lock(self):
-            path: Any = self._open_row_path()
-            try:
-                return path.told() if path.learn(x, y, weight) else None
-            except (OverflowError, TypeError, ValueError):  # the general path says what is wrong
-                return None
-
     def _read_target(self, y: Any) -> Array:
         """The targets of one row, (1, q)."""
         return read_target_row(self, y)
-
-    # The method of compiled paths that learns a row.
-    _fast_name: ClassVar[str] = "learn"
 
     @property
     def _has_fast_learn_one(self) -> bool:

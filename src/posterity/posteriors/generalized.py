@@ -313,6 +313,11 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self._has_site_path and not (skewed or self.is_settled) and statistics.phi is None
 
     @property
+    def scores_rows(self) -> bool:  # type: ignore[override]
+        """True if a row adds to the evidence how its path predicted it: where rows fade."""
+        return self.memory.forgets and self.has_fast_learn_one and self.has_fast_predict_one
+
+    @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
         one = self.inner.memory.compiles_sites or not self.learns_prior

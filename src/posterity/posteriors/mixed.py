@@ -66,6 +66,7 @@ class MixedPosterior(LinearPosterior):
     has_fast_learn_one = read_along("hypotheses.has_row_path")
     has_fast_predict_one = read_along("hypotheses.predicts_rows")
     tells_rows: ClassVar[Any] = read_along("hypotheses.predicts_rows")  # type: ignore[misc]
+    scores_rows: ClassVar[Any] = read_along("hypotheses.scores_rows")  # type: ignore[misc]
     # What the member that predicts best says of its features and its prior.
     prior_precision = read_along("best.prior_precision")
     pearson = read_along("best.pearson")

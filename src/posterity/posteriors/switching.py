@@ -242,6 +242,11 @@ class Switching(Hypotheses):
         """True if it predicts them as well: all members are Gaussian."""
         return self.has_row_path and all(one.rows_leave_no_trace for one in self.members)
 
+    @property
+    def scores_rows(self) -> bool:
+        """True if a row adds to the evidence of each member how its path predicted it."""
+        return all(one.scores_rows for one in self.members)
+
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return the compiled path that learns and predicts single rows, or only reads them."""
         if not self.has_row_path:
