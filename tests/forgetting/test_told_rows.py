@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from posterity import BayesianLinearRegression, BayesianLogisticRegression
+from posterity import (
+    BayesianLinearRegression,
+    BayesianLogisticRegression,
+    BayesianPoissonRegression,
+)
 from posterity.forgetting import Adaptive, Changepoint, RandomWalk
 
 SETTINGS = {
@@ -81,6 +85,23 @@ def test_labels_are_told_as_the_general_way_predicts_them(forgetting, together):
         for label in ("yes", "no"):  # averages over eta have nine digits
             assert_allclose(told.pmf(label), expected.pmf(label), atol=1e-8)
     assert_allclose(one.coef_, twin.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegression])
+def test_members_that_predict_at_once_predict_as_each(kind, together, monkeypatch):
+    X, y = make_stream(25)
+    counts = (y > 0.0).astype(np.int64)  # whole numbers, as targets of learn_one too
+    model = kind(forgetting="adaptive")
+    if together:
+        model.fit(X, counts)
+    else:
+        for x, count in zip(X, counts, strict=True):
+            model.learn_one(x, count)
+    at_once = model.predict_distribution(X)
+    monkeypatch.setattr("posterity.posteriors.generalized.MOST_ROWS_AT_ONCE", 0)
+    each = model.predict_distribution(X)
+    assert_allclose(at_once.logpmf(1), each.logpmf(1), rtol=1e-12)
 
 
 def test_a_refused_row_changes_nothing_and_says_why():

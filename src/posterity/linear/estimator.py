@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -388,11 +388,6 @@ class LinearEstimator(LinearReader):
     def _read_target(self, y: Any) -> Array:
         """The targets of one row, (1, q)."""
         return read_target_row(self, y)
-
-    @property
-    def _has_fast_learn_one(self) -> bool:
-        """True if compiled code learns single rows."""
-        return self._learns_features and self._posterior.has_fast_learn_one
 
 
 def learn(posterior: Any, way: Way, rows: Rows) -> Any:

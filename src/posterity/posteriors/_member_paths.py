@@ -70,7 +70,7 @@ class MemberPaths(ReadRows):
             if not self._paths[i].learn(row, y):
                 member = self.averaged.members[i]
                 learn = member.predict_then_learn if self.averaged.predicts_rows else member.append
-                told = learn(row[None], np.full((1, 1), y), None, np.ones(1))
+                told = learn(row[None], np.full((1, 1), float(y)), None, np.ones(1))
                 if told is not None:
                     self._told[i] = tabulate_row(told)
                 self._paths[i] = member.row_path(self.reader.names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Self, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from posterity.posteriors.ensemble import (
     Ranks,
     clip_log_densities,
     predict_and_score_rows,
+    predict_members,
     rank_next_row,
     rank_predictions,
 )
@@ -299,7 +301,8 @@ class Switching(Hypotheses):
         return self._predict(X, *offsets), self.ahead()[1]
 
     def _predict(self, X: Array, *offsets: Array) -> list[Any]:
-        predictions = [one.predictive(X, *offsets) for one in self.members]
+        kinds = (list(each) for _, each in groupby(self.members, type))
+        predictions = [one for each in kinds for one in predict_members(each[0], each, X, *offsets)]
         if self.noises is None:
             return predictions
         return list(map(_rescale_to_noise, predictions, *self._noises_ahead().T))
