@@ -65,8 +65,8 @@ class MixedPosterior(LinearPosterior):
     average_of = read_along("hypotheses.average")
     has_fast_learn_one = read_along("hypotheses.has_row_path")
     has_fast_predict_one = read_along("hypotheses.predicts_rows")
-    tells_rows: ClassVar[Any] = read_along("hypotheses.predicts_rows")  # type: ignore[misc]
-    scores_rows: ClassVar[Any] = read_along("hypotheses.scores_rows")  # type: ignore[misc]
+    tells_rows: ClassVar[Any] = read_along("hypotheses.predicts_rows")
+    scores_rows: ClassVar[Any] = read_along("hypotheses.scores_rows")
     # What the member that predicts best says of its features and its prior.
     prior_precision = read_along("best.prior_precision")
     pearson = read_along("best.pearson")
