@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
@@ -15,6 +16,8 @@ from posterity.distributions.categorical import Categorical
 from posterity.distributions.location_scale import LocationScale
 from posterity.distributions.log_normal_counts import LogNormalCounts, MixedLogNormalCounts
 from posterity.distributions.mixture import Mixture
+from posterity.distributions.normal import Normal
+from posterity.distributions.student_t import StudentT
 
 
 @singledispatch
@@ -74,6 +77,38 @@ def _group_by_kind(way: Any, parts: Sequence[Any], weights: ArrayLike) -> Any:
     ways = {way.dispatch(type(part)) for part in parts}
     mix = ways.pop() if len(ways) == 1 else way.dispatch(object)
     return mix(parts[0], parts, as_floats(weights))
+
+
+def tabulate(prediction: LocationScale, weights: ArrayLike = 1.0) -> FloatArray:
+    """Weights, degrees of freedom, locations and scales (4, K) of K predictions."""
+    df = prediction._shape_parameters() or (math.inf,)
+    return np.stack(np.broadcast_arrays(weights, *df, prediction.loc, prediction.scale))
+
+
+def tabulate_row(prediction: LocationScale | Mixture) -> FloatArray:
+    """The same of the components of a prediction of one row."""
+    mixture = Mixture.of([prediction, prediction], [[1.0, 0.0]])
+    parts = [tabulate(one[0] if one.shape else one) for one in mixture.components]
+    table = np.stack(parts, axis=1)
+    table[0] = mixture.weights[0]
+    return table
+
+
+def mix_table(table: FloatArray, *shape: int) -> Mixture:
+    """The mixture, of this shape, of the predictions of one row that :func:`tabulate` wrote down.
+
+    Examples
+    --------
+    >>> from posterity.distributions import Normal
+    >>> table = tabulate(Normal([0.0, 4.0], 1.0), [0.75, 0.25])
+    >>> mix_table(table).mean(), mix_table(table, 1).mean()
+    (np.float64(1.0), array([1.]))
+    """
+    weights, *parameters = table[:, table[0] > 0.0]
+    kind: type[LocationScale] = StudentT
+    if np.isinf(parameters[0]).all():
+        kind, parameters = Normal, parameters[1:]
+    return Mixture(list(map(kind, *parameters)), weights.reshape(*shape, len(weights)))
 
 
 def match_moments(location: FloatArray, scale: FloatArray, weights: FloatArray) -> tuple[Any, Any]:

@@ -226,6 +226,16 @@ class Classifier(GeneralizedModel):
 
     _fast_name: ClassVar[str] = "learn_label"
 
+    @property
+    def _tells_rows(self) -> bool:
+        return len(self.classes_) == 2 and self._posterior.scores_rows
+
+    def _tell(self, path: Any, y: Any, gained: float) -> Categorical:
+        other = max(-np.expm1(gained), np.finfo(float).eps)  # of which a sum says no more
+        logs = np.full(2, np.log(other))
+        logs[self.classes_.tolist().index(y)] = gained
+        return Categorical(self.classes_, logs)
+
     def _open_row_path(self) -> SitePath:
         path = cast(SitePath, super()._open_row_path())
         if hasattr(path, "name_labels"):

@@ -42,6 +42,7 @@ class QuantilesPosterior:
     # There is no evidence of all together.
     improper: ClassVar[None] = None
     reads_columns: ClassVar[bool] = False
+    tells_rows: ClassVar[bool] = False
 
     # They learned the same rows.
     intercept = read_along("first.intercept")

@@ -8,6 +8,7 @@ cdef class ForgettingPath(RowPath):
 
     cdef double[::1] tally, saved, row
     cdef double saved_count, known_precision, noise_shape, noise_rate, n_flat
+    cdef double told_df, told_mean, told_scale
 
     def __init__(self, triangle, counts, bint intercept, names=None):
         RowPath.__init__(self, triangle, counts, intercept, names)
@@ -31,9 +32,14 @@ cdef class ForgettingPath(RowPath):
         if not fabs(log_density) < PK_MAX_LOG_DENSITY:
             self._restore()
             return False
+        self.told_df, self.told_mean, self.told_scale = df, self.buffer[self.shape.p] - error, scale
         self._take(weight)
         self.tally[0] += log_density
         return True
+
+    def told(self):
+        """Weight, degrees of freedom, mean and scale (4, 1) that the row learned last was predicted by, under a tally."""
+        return np.array([[1.0], [self.told_df], [self.told_mean], [self.told_scale]])
 
     cdef bint _tell(self, double weight, double *error, double *df, double *scale) noexcept:
         """Forget, and predict the row in the buffer; False, and nothing happens, where there is no density."""

@@ -209,7 +209,7 @@ cdef class MembersPath:
     """
 
     cdef readonly object reader
-    cdef object standing, open_members
+    cdef object standing, open_members, predicted
     cdef list members
     cdef MemberNoises noises
     cdef pk_noises known
@@ -238,7 +238,8 @@ cdef class MembersPath:
         self.work = _aligned((len(persistence) + 4) * lanes)
         self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
         self.row = _aligned(self.shape.ld)
-        self.loc, self.scale, self.df, self.densities, self.weights = np.empty((5, count))
+        self.predicted, self.densities = np.empty((4, count)), np.empty(count)
+        self.weights, self.df, self.loc, self.scale = self.predicted
         self.ranks = np.empty(count, dtype=np.uint8)
 
     @property
@@ -294,6 +295,10 @@ cdef class MembersPath:
             return False
         self._take(values, weight, evidence)
         return True
+
+    def told(self):
+        """Weights, degrees of freedom, means and scales (4, k) that the row learned last was predicted by."""
+        return self.predicted.copy()
 
     cdef int _open(self) except -1:
         """Open members that have learned all rows."""

@@ -15,7 +15,7 @@ cdef class NodesPath:
     cdef object known, open_nodes, begin_turn, stream
     cdef Scales scales
     cdef bint forgets, tallies
-    cdef double log_predictive
+    cdef double log_predictive, told_df, told_mean, told_scale
     cdef list nodes
     cdef double[::1] weights, errors, scales_told
 
@@ -93,6 +93,10 @@ cdef class NodesPath:
                 self._turn(turn)
         return True
 
+    def told(self):
+        """As of ``ForgettingPath``: the one prediction that stands for those of all nodes."""
+        return np.array([[1.0], [self.told_df], [self.told_mean], [self.told_scale]])
+
     cdef bint _in_step(self):
         """Return True if there are nodes, those of the stream, that have learned all rows."""
         cdef RowPath node
@@ -140,7 +144,9 @@ cdef class NodesPath:
                 mean += self.weights[k] * self.errors[k]
             for k in range(count):
                 square += self.weights[k] * (self.scales_told[k] ** 2 + (self.errors[k] - mean) ** 2)
-            self.log_predictive = pk_log_t(mean, df, sqrt(square))
+            self.told_df, self.told_scale = df, sqrt(square)
+            self.told_mean = self.data.buffer[self.data.shape.p] / sqrt(weight) - mean
+            self.log_predictive = pk_log_t(mean, df, self.told_scale)
             if fabs(self.log_predictive) < PK_MAX_LOG_DENSITY:
                 return True
         for k in range(done):

@@ -38,6 +38,7 @@ class ForgettingPath(RowPath):
     def keep_tally(
         self, tally: Array, noise: tuple[float, float, float], n_flat: float
     ) -> None: ...
+    def told(self) -> Array: ...
 
 class DirectionalPath(ForgettingPath):
     def __init__(

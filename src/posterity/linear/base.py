@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
+from posterity.distributions.mixing import mix_table
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
@@ -340,6 +341,31 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         with get_free_lock(self):
             self.__dict__[name] = bound = getattr(self._open_row_path(), method)
         return bound
+
+    # The method of compiled paths that learns a row.
+    _fast_name: ClassVar[str] = "learn"
+
+    def _learn_and_tell(self, x: Any, y: Any, weight: float) -> Any:
+        """Learn a row by its path, and return what that predicted; None where it can't be told."""
+        known = self._posterior_or_none is not None and self._now is None
+        if not (known and self._learns_features and self._tells_rows):
+            return None
+        with get_free_lock(self):
+            path, before = self._open_row_path(), self._posterior.log_evidence
+            try:
+                learned = getattr(path, self._fast_name)(x, y, weight)
+            except (OverflowError, TypeError, ValueError):  # the general path says what is wrong
+                return None
+            return self._tell(path, y, self._posterior.log_evidence - before) if learned else None
+
+    @property
+    def _tells_rows(self) -> bool:
+        """True if it can be told how a row was predicted that a path has learned."""
+        return self._posterior.tells_rows
+
+    def _tell(self, path: Any, y: Any, gained: float) -> Any:
+        """The prediction of the row that ``path`` learned, which added so much to the evidence."""
+        return mix_table(path.told())
 
     @property
     def _path(self) -> RowPath:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -187,7 +187,6 @@ class LinearEstimator(LinearReader):
             self._learn_row(x, y, weight, time)
         return self
 
-    @atomic
     def predict_then_learn_one(
         self, x: ArrayLike | Mapping[str, float], y: Any, weight: float = 1.0, **how: Any
     ) -> Any:
@@ -204,9 +203,8 @@ class LinearEstimator(LinearReader):
         >>> [round(-float(model.predict_then_learn_one([3.0], y).logpdf(y)), 1) for y in (3, 9)]
         [1.5, 11.8]
         """
-        self._meet_row(x, y)
-        weights = None if weight == 1.0 else [weight]
-        return self.predict_then_learn(self._row(x), [y], weights, **how)[0]
+        told = None if how else self._learn_and_tell(x, y, weight)
+        return self._predict_then_learn_row(x, y, weight, how) if told is None else told
 
     @atomic
     def merge(self, other: Self) -> Self:
@@ -380,17 +378,16 @@ class LinearEstimator(LinearReader):
         self._predict_with("append", Rows(X, target, weights, elapsed, self._eta_offsets(added, 1)))
         self._now = now
 
+    @atomic
+    def _predict_then_learn_row(self, x: Any, y: Any, weight: float, how: Mapping[str, Any]) -> Any:
+        """The general path of predict_then_learn_one."""
+        self._meet_row(x, y)
+        weights = None if weight == 1.0 else [weight]
+        return self.predict_then_learn(self._row(x), [y], weights, **how)[0]
+
     def _read_target(self, y: Any) -> Array:
         """The targets of one row, (1, q)."""
         return read_target_row(self, y)
-
-    # The method of compiled paths that learns a row.
-    _fast_name: ClassVar[str] = "learn"
-
-    @property
-    def _has_fast_learn_one(self) -> bool:
-        """True if compiled code learns single rows."""
-        return self._learns_features and self._posterior.has_fast_learn_one
 
 
 def learn(posterior: Any, way: Way, rows: Rows) -> Any:

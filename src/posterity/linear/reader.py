@@ -370,6 +370,11 @@ class LinearReader(LinearModel):
         return wrap_read_rows(self, self._path.values(x))
 
     @property
+    def _has_fast_learn_one(self) -> bool:
+        """True if compiled code learns single rows."""
+        return self._learns_features and self._posterior.has_fast_learn_one
+
+    @property
     def _has_fast_predict_one(self) -> bool:
         """True if compiled code predicts single rows."""
         return self._learns_features and self._posterior.has_fast_predict_one

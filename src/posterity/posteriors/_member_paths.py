@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.mixing import tabulate_row
 from posterity.kernel import RowPath
 from posterity.posteriors.hypotheses import ReadRows
 
@@ -28,6 +29,9 @@ class MemberPaths(ReadRows):
         self.reader, self.averaged = reader, averaged
         self._paths: list[Any] = [one.row_path(reader.names) for one in averaged.members]
         self._targets: dict[Hashable, float] = {}
+        # How members that learned the last row in another way predicted it; the weights of all.
+        self._told: dict[int, Array] = {}
+        self._weights: Array
 
     def name_labels(self, labels: Sequence[Hashable], flipped: bool) -> None:
         """Name one label or two, in order; the second stands for 1, if ``flipped`` the first."""
@@ -46,6 +50,7 @@ class MemberPaths(ReadRows):
         # Rows that can't be learned are left to the general code, which says why.
         if self._closed or weight != 1.0 or not (abs(y) <= LARGEST and row @ row <= LARGEST**2):
             return False
+        self._told = {}
         before = [one.log_evidence for one in members]
         count = members[0].n_observations
         try:
@@ -64,12 +69,24 @@ class MemberPaths(ReadRows):
         for i in places:
             if not self._paths[i].learn(row, y):
                 member = self.averaged.members[i]
-                member.append(row[None], np.full((1, 1), y), None, np.ones(1))
+                learn = member.predict_then_learn if self.averaged.predicts_rows else member.append
+                told = learn(row[None], np.full((1, 1), float(y)), None, np.ones(1))
+                if told is not None:
+                    self._told[i] = tabulate_row(told)
                 self._paths[i] = member.row_path(self.reader.names)
 
     def _learn_weights(self, before: list[float]) -> None:
         after = [one.log_evidence for one in self.averaged.members]
-        self.averaged.learn_weights(np.subtract(after, before))
+        self._weights = self.averaged.learn_weights(np.subtract(after, before))
+
+    def told(self) -> Array:
+        """Weights, degrees of freedom, means and scales (4, k) that predicted the last row."""
+        tables = []
+        for i, (path, weight) in enumerate(zip(self._paths, self._weights.tolist(), strict=True)):
+            table = self._told[i] if i in self._told else path.told()
+            table[0] *= weight
+            tables.append(table)
+        return np.concatenate(tables, axis=1)
 
     def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at ``x``, as the next row."""

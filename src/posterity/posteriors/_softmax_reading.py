@@ -80,6 +80,7 @@ class SoftmaxReading:
     single_factor: ClassVar[None] = None
     improper: ClassVar[None] = None
     reads_columns: ClassVar[bool] = False
+    scores_rows: ClassVar[bool] = False
 
     rows_leave_no_trace: ClassVar[bool] = False
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import Mixture
+from posterity.distributions.mixing import tabulate
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank, combine_prior_with_data
 from posterity.factor.usable import LARGEST, check_rows
@@ -313,6 +314,7 @@ class RunsPath(ReadRows):
         self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, self.hazard)
         self._bank: FactorBank | None = None
         self._kernel: RunsKernel
+        self._history: RunHistory
 
     def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
         """Learn the row; False, and nothing happens, where it must be learned in another way."""
@@ -354,6 +356,17 @@ class RunsPath(ReadRows):
         runs.found = np.minimum(runs.probability[last : last + 1] * began, 1.0)
         self._kernel.again()
 
+    def told(self) -> Array:
+        """Weights, degrees of freedom, means and scales (4, k) that predicted the last row."""
+        history, (y,) = self._history, self._row[1][0]
+        size = int(history.size[0])
+        weights = (1.0 - history.hazard[0]) * history.probability[0, : size + 1]
+        weights[size] = history.hazard[0]
+        parts = (history.leverage, history.residual_df, history.residual)
+        of_runs = (part[0, : size + 1].copy() for part in parts)
+        predictions = self.runs.fresh.noise.predictive(y - history.error[0, : size + 1], *of_runs)
+        return tabulate(predictions, weights / weights.sum())
+
     def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at ``x``, as the next row."""
         values, path = self.values(x), self._open()
@@ -362,8 +375,9 @@ class RunsPath(ReadRows):
     def _open(self) -> RunsKernel:
         """The kernel of the runs as they are now, which calls of another way replace."""
         if self.runs.bank is not self._bank:
-            history = RunHistory(1, len(self.runs.first))
-            self._kernel, self._bank = self.runs.in_kernel(history, self._row), self.runs.bank
+            self._history = RunHistory(1, len(self.runs.first), with_predictions=True)
+            self._kernel = self.runs.in_kernel(self._history, self._row)
+            self._bank = self.runs.bank
         return self._kernel
 
     def _start(self) -> Start | None:

@@ -15,6 +15,7 @@ do.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
@@ -218,6 +219,15 @@ def predict_and_score_rows(
     predictive = member.predict_then_learn(X, y, weights, elapsed, *offsets)
     densities = clip_log_densities(predictive.logpdf(y[:, 0]))
     return predictive, densities if weights is None else weights * densities
+
+
+@singledispatch
+def predict_members(first: Any, members: Sequence[Any], X: Array, *offsets: Array) -> list[Any]:
+    """Predictions of rows by members that are all of one kind, ``first`` among them.
+
+    Kinds that predict all at once register their way.
+    """
+    return [one.predictive(X, *offsets) for one in members]
 
 
 @singledispatch

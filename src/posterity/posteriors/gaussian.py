@@ -239,6 +239,10 @@ class LinearPosterior:
 
     # True if its compiled path predicts single rows.
     has_fast_predict_one: ClassVar[bool] = True
+    # True if its path tells how it predicted the row that it learned last.
+    tells_rows: ClassVar[bool] = False
+    # True if a row adds to the evidence how its path predicted it.
+    scores_rows: ClassVar[bool] = False
     # True if ways to forget that differ in kind may be averaged over.
     joins_strategies: ClassVar[bool] = True
     # True if the factor is its only statistic, but for other parts.

@@ -118,6 +118,11 @@ class Hypotheses:
         """True if that path predicts them as well."""
         return self.has_row_path
 
+    @property
+    def scores_rows(self) -> bool:
+        """True if a row adds to the evidence how that path predicted it."""
+        return False
+
     def add_classes(self, n_classes: int) -> None:
         """Refuse: with another class, the members' earlier predictions would differ."""
         raise ValueError(NO_NEW_CLASS)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import Normal
-from posterity.distributions.mixing import match_moments
+from posterity.distributions.mixing import match_moments, mix_table
 from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import predict_and_score_rows
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
@@ -65,6 +65,8 @@ class MixedPosterior(LinearPosterior):
     average_of = read_along("hypotheses.average")
     has_fast_learn_one = read_along("hypotheses.has_row_path")
     has_fast_predict_one = read_along("hypotheses.predicts_rows")
+    tells_rows: ClassVar[Any] = read_along("hypotheses.predicts_rows")
+    scores_rows: ClassVar[Any] = read_along("hypotheses.scores_rows")
     # What the member that predicts best says of its features and its prior.
     prior_precision = read_along("best.prior_precision")
     pearson = read_along("best.pearson")
@@ -98,6 +100,11 @@ class MixedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array | None
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
+        # A path learns a row or leaves all as it is, and needs no copy.
+        if len(X) == 1 and weights is None and elapsed[0] == 1.0 and self.tells_rows:
+            path: Any = self.row_path(None)
+            if path.learn(X[0], y[0, 0]):
+                return mix_table(path.told(), 1)
         learned = self.hypotheses.copy()
         predictive = learned.learn(X, y, weights, elapsed, *_given(*offsets))
         self.hypotheses.take_over(learned)

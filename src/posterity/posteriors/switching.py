@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Self, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from posterity.posteriors.ensemble import (
     Ranks,
     clip_log_densities,
     predict_and_score_rows,
+    predict_members,
     rank_next_row,
     rank_predictions,
 )
@@ -222,11 +224,15 @@ class Switching(Hypotheses):
         """Ranks (k, 1) of members that learned one row: by its site, so that each has a spread."""
         return np.full(gained.shape, HAS_VARIANCE, dtype=np.uint8)
 
-    def learn_weights(self, gained: Array) -> None:
-        """Weigh the members by what a row, which they have learned, added to their evidences."""
+    def learn_weights(self, gained: Array) -> Array:
+        """Weigh the members by what a row, which they have learned, added to their evidences.
+
+        Returns their weights (k,) before it.
+        """
         densities = clip_log_densities(gained)[:, None]
-        _, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
+        weights, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
         self.scores.log_evidence += log_density
+        return weights[0]
 
     @property
     def has_row_path(self) -> bool:
@@ -237,6 +243,11 @@ class Switching(Hypotheses):
     def predicts_rows(self) -> bool:
         """True if it predicts them as well: all members are Gaussian."""
         return self.has_row_path and all(one.rows_leave_no_trace for one in self.members)
+
+    @property
+    def scores_rows(self) -> bool:
+        """True if a row adds to the evidence of each member how its path predicted it."""
+        return all(one.scores_rows for one in self.members)
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """Return the compiled path that learns and predicts single rows, or only reads them."""
@@ -290,7 +301,8 @@ class Switching(Hypotheses):
         return self._predict(X, *offsets), self.ahead()[1]
 
     def _predict(self, X: Array, *offsets: Array) -> list[Any]:
-        predictions = [one.predictive(X, *offsets) for one in self.members]
+        kinds = (list(each) for _, each in groupby(self.members, type))
+        predictions = [one for each in kinds for one in predict_members(each[0], each, X, *offsets)]
         if self.noises is None:
             return predictions
         return list(map(_rescale_to_noise, predictions, *self._noises_ahead().T))

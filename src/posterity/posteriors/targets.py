@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,8 @@ class TargetsPosterior:
     priors learned, once they have learned a row: they can't be made from the data any more.
     ``newest_reading`` is a cache: the weight of rows at which it was made, and what is read.
     """
+
+    tells_rows: ClassVar[bool] = False
 
     wide: LinearPosterior
     names: tuple[str, ...] | None = None
