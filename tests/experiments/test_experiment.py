@@ -146,9 +146,9 @@ def test_rules_of_stopping() -> None:
         assert test.decision_ is not None
         return test.decision_.reason
 
-    assert reason(AnytimeValid(smallest_effect=0.2)) == "no other is better by 0.2"
-    assert reason(ExpectedLoss(0.05)).startswith("its expected loss is")
-    assert "rows have come" in reason(AnytimeValid() | Rows(10_000))
+    assert reason(AnytimeValid(smallest_effect=0.2)) == "is beaten by no other by 0.2 or more"
+    assert reason(ExpectedLoss(0.05)).startswith("has an expected loss of")
+    assert "has the largest mean of" in reason(AnytimeValid() | Rows(10_000))
     none = Experiment([0, 1], nothing, stop=Rows(30_000)).observe_rows(arms, rewards)
     assert none.decision_ is None
     with pytest.raises(ValueError, match="must be 0 or more"):

@@ -95,7 +95,7 @@ def test_sentences_say_what_is_known() -> None:
 def test_sentence_of_a_pair() -> None:
     pair = Pair("B", "C", 0.002, -0.001, 0.005, 0.2, -0.1, 0.6, 24_000.0, 10_000, True)
     assert str(pair) == (
-        "B against C: not decided, +0.2 points (-0.1 to +0.5), +20% (-10 to +60%); about 14,000 "
+        "B against C: not decided, +0.20 points (-0.10 to +0.50), +20% (-10 to +60%); about 14,000 "
         "more rows would tell."
     )
 

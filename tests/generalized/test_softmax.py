@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 
 from posterity import BayesianLogisticRegression
+from posterity.basis import Spline
 from posterity.forgetting import Stabilized
 from posterity.generalized import _many
 from posterity.posteriors._softmax_likelihood import compute_root, helmert, integrated
@@ -292,3 +293,24 @@ def test_a_strong_feature_is_not_held_down_by_weak_ones() -> None:
         wanted = truth[0, 1:] - truth[0, 0]
         held.append((low <= wanted) & (wanted <= high))
     assert np.mean(held) > 0.8  # under one scale for all .5
+
+
+def test_a_constant_column_changes_nothing_of_three_classes() -> None:
+    """It is a second intercept, and has no part in the scale that the slopes share."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    eta = X @ np.array([[1.0, 0.0, -1.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]])
+    y = np.array(list("abc"))[(eta + rng.gumbel(size=(100, 3))).argmax(axis=1)]
+    plain = BayesianLogisticRegression().fit(X, y)
+    beside = BayesianLogisticRegression().fit(np.column_stack([X, np.full(100, 3.0)]), y)
+    assert beside.coef_[:, :3] == pytest.approx(plain.coef_, abs=0.02)
+
+
+def test_three_classes_keep_the_shapes_of_their_basis() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=200)
+    eta = np.column_stack([2.0 * np.sin(x), np.zeros(200), -2.0 * np.sin(x)])
+    y = (eta + rng.gumbel(size=(200, 3))).argmax(axis=1)
+    truth = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    model = BayesianLogisticRegression(basis=Spline()).fit(x[:, None], y)
+    assert np.abs(model.predict_proba(x[:, None]) - truth).mean() < 0.06

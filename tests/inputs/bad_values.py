@@ -21,6 +21,7 @@ from posterity import (
     BayesianPoissonRegression,
     Forecaster,
     GroupedRegression,
+    Model,
 )
 from posterity.bandits import Bandit, DelayedRewards
 from posterity.basis import (
@@ -121,6 +122,13 @@ def _subjects() -> Iterator[tuple[str, Subject]]:
             kind.__name__,
             Subject(lambda kind=kind, y=y: kind(rank=1).fit(frame, y[:24]), good),
         )
+    table = frame.assign(y=Y[:24], x=X[:24, 0])
+    good = _rows(Y, frame=table[:4], row=table.iloc[0].to_dict(), y_of_one=None) | {"y": None}
+    good |= {"group": "user", "factor": "item", "one": "x", "other": "y", "name": "x"}
+    yield (
+        "Model",
+        Subject(lambda: Model("y ~ x + item + (1 | user)").fit(table), good),
+    )
     row = {"a": 1.0, "b": -1.0}
     yield (
         "VaryingFeatures",

@@ -186,7 +186,7 @@ class Estimates:
         >>> bought = rng.random(9000) < np.where(arms == "new", 0.15, 0.1)
         >>> print(Experiment(["old", "new"]).observe_rows(arms, bought).report())
         Decided after 2,048 of 9,000 rows so far: new is better than all others.
-        new beats old: +4.48 points (+2.22 to +6.73), +43% (+20 to +73%).
+        new beats old: +4.5 points (+2.2 to +6.7), +43% (+20 to +73%).
         """
         return "\n".join([self._describe_verdict(), *map(str, self.pairs_)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,11 @@ def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     expected = fields_of(kind)
     if expected is None:
         return _restore_object(kind, values)
+    # A field may have come later than some files, or what was kept of an answer have gone.
+    declared = fields(kind) if is_dataclass(kind) else ()
+    late = {each.name: None for each in declared if each.default is None}
+    gone = {key for key in values.keys() - set(expected) if key[0] == "_" and values[key] is None}
+    values = late | {key: value for key, value in values.items() if key not in gone}
     if odd := sorted(values.keys() ^ set(expected)):
         raise ValueError(f"{kind.__name__} has fields too few or too many: {odd}")
     for key, value in values.items():

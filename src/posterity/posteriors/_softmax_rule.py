@@ -22,7 +22,7 @@ from posterity.evidence.members import use_single_node
 from posterity.noise import KnownNoise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, Rows
-from posterity.posteriors._softmax_prior import ContrastPrior, find_maximum
+from posterity.posteriors._softmax_prior import VARIED, ContrastPrior, find_maximum
 from posterity.posteriors.new_columns import transform_factor
 
 NOISE = KnownNoise(1.0)  # rows that stand for labels are in units of their own
@@ -129,7 +129,8 @@ def choose_prior(
     variances = choice.weights @ (1.0 / np.minimum(choice.precisions, LARGEST))
     after = prior.with_precisions((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
     after.scale = float(np.exp(choice.weights @ np.log(choice.ratios)))
-    return _divide_by_feature(contrasts, after, one) if isinstance(one, OddsScale) else after
+    divides = isinstance(one, OddsScale) and shapes is None  # the shapes of a basis are its prior
+    return _divide_by_feature(contrasts, after, one) if divides else after
 
 
 def _divide_by_feature(
@@ -174,7 +175,10 @@ def choose_by_coefficient(
     data = transform_factor(contrasts.one.factor, turned[:, order])
     shape = np.tile(prior.mean_squares()[offset:], k)
     data.set_triangle(data.triangle, _weigh_sites(contrasts, prior), data.seen)
+    # A column that does not vary is a second intercept: it has no part in the scale.
+    constant = prior.squares <= VARIED * prior.count * np.square(prior.center)
     never = np.square(data.root).sum(axis=0)[k * offset :] == 0.0
+    never |= np.tile(constant[offset:], k) & bool(offset)
     return strategy.choose(
         data,
         NOISE,

@@ -307,12 +307,17 @@ def _learn_run(member: Any, count: float, rows: tuple[Array, ...]) -> tuple[Any,
 
 
 def _find_outliers(predictive: Any, y: Array, weights: Array) -> Array:
-    """By how much rows are more probable as outliers, log, or 0: only where there is a noise."""
+    """By how much rows are more probable as outliers, log, or 0: only where there is a noise.
+
+    One still further off has noise of the size of its error: else a gross one would be a change.
+    """
     if not isinstance(predictive, LocationScale):
         return np.zeros(len(y))
-    near = predictive.loc + (y - predictive.loc) / OUTLIER_SCALE
+    error = y - predictive.loc
     with np.errstate(all="ignore"):
-        gain = predictive.logpdf(near) - math.log(OUTLIER_SCALE) - predictive.logpdf(y)
+        scale = np.maximum(np.abs(error) / predictive.scale, OUTLIER_SCALE)
+        near = predictive.loc + error / scale
+        gain = predictive.logpdf(near) - np.log(scale) - predictive.logpdf(y)
     usable = np.isfinite(predictive.scale) & (predictive.scale > 0.0) & (weights > 0.0)
     gain = np.where(usable, weights * gain + math.log(OUTLIER_PROBABILITY), 0.0)
     return np.asarray(np.nan_to_num(np.maximum(gain, 0.0), posinf=LARGEST_LOG_DENSITY))

@@ -200,7 +200,7 @@ MODELS = [
         "numbers",
         "levels",
         of=LABELS,
-        within=Within(0.2, weights=1e-3),
+        within=Within(0.2, weights=3e-3),
     ),
     Model(
         "factorization machine, labels",
