@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,10 @@ class Frame:
             hint = did_you_mean(node.text, list(map(str, self.columns)))
             raise refuse(self.formula, node.at, f"the rows have no column {node.text!r}{hint}")
         column = self.columns[node.text]
-        return np.asarray(column) if isinstance(column, list | tuple) else column
+        column = np.asarray(column) if isinstance(column, list | tuple) else column
+        if type_of(column) == np.dtype(object) and all(isinstance(one, Real) for one in column):
+            return np.array(list(column))
+        return column
 
     def is_numeric(self, node: Node) -> bool:
         """Whether a column holds numbers."""
@@ -95,6 +99,13 @@ def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
     if node.kind == "call" and node.text in _LEVELS:
         return _read_levels(name, get_argument(node, frame), frame)
     if node.kind == "name" and not frame.is_numeric(node):
+        if kind_of(type_of(frame.column(node))) == "dates":
+            raise refuse(
+                frame.formula,
+                node.at,
+                f"{name} holds dates: make numbers of them, such as days since the first, or write "
+                f"C({name}) for a level for each",
+            )
         return _read_levels(name, node, frame)
     if node.kind == "call" and node.text in _KEEPING:
         return _keep(node, frame, kept)
