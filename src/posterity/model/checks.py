@@ -59,8 +59,8 @@ def _check_factor(part: Part, n: int, likelihood: str) -> None:
     assert part.keys is not None and part.rows is not None
     if likelihood in {"normal", "bernoulli"} and len(part.keys.labels) == len(part.rows) >= n - 1:
         raise ValueError(
-            f"each row has a level of its own of {part.name!r}, so nothing is left to tell the "
-            f"others by: make numbers of it, if it is text or dates, or write (1 | {part.name})"
+            f"each row has a level of its own of {part.name!r}, so no row is left to tell "
+            "the noise: make numbers of it, if it is text or dates, or leave it out"
         )
 
 

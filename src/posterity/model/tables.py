@@ -62,8 +62,9 @@ def list_variances(engine: TermRows, level: float) -> Any:
     reading, (terms, found) = posterior.reading(), Fit(posterior).find_likeliest()
     points = find_points(reading)
     shape, rate = found.noise
-    at, noise = found.at[None], np.array([rate / shape if shape > 0.0 else 1.0])
-    rows = list_components(terms, engine.terms, points.at, points.noise)
+    known = np.where(np.isfinite(points.noise[:1]), 1.0, np.nan)
+    at, noise = known * found.at[None], known * (rate / shape if shape > 0.0 else 1.0)
+    rows = list_components(terms, engine.terms, known * points.at, points.noise)
     likeliest = list_components(terms, engine.terms, at, noise)
     if posterior.noise is not None:
         rows.append(("sd(residual)", np.sqrt(points.noise)))
@@ -137,7 +138,8 @@ def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> d
     """The same of sums of weights, from moments (n, members)."""
     posterior = engine._posterior
     mean, shape = engine.sign * mean, posterior.shape
-    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
+    unknown = np.inf if posterior.noise is not None else 1.0
+    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, unknown)
     degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
     sd = np.sqrt(variance * noise)
     parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
