@@ -39,8 +39,20 @@ def test_fixed_effects_of_the_sleep_study() -> None:
     found = Model("y ~ days + (days | subject)").fit(make_sleep()).summary()
     assert found["mean"].to_numpy() == pytest.approx([251.405105, 10.467286], rel=1e-6)
     assert (found["sd"].to_numpy() / [6.824597, 1.545790]).tolist() == pytest.approx(
-        [1.107, 1.113], abs=0.01
+        [1.172, 1.088], abs=0.01
     )
+
+
+def test_results_do_not_depend_on_where_a_slope_has_its_zero() -> None:
+    formula, frame = "y ~ days + (days | subject)", make_sleep()
+    moved = frame.assign(days=frame["days"] + 2000.0)
+    one, other = (Model(formula).fit(some) for some in (frame, moved))
+    rows = ["sd(days | subject)", "sd(residual)"]
+    tables = [model.variance_components().loc[rows, ["mean", "low"]] for model in (one, other)]
+    np.testing.assert_allclose(*tables, rtol=1e-6)
+    new = pd.DataFrame({"days": [-5.0, 0.0, 9.0], "subject": -1})
+    ends = one.predict_interval(new), other.predict_interval(new.assign(days=new["days"] + 2000.0))
+    np.testing.assert_allclose(*ends, rtol=1e-6)
 
 
 def check(found: pd.Series, draws: np.ndarray) -> None:

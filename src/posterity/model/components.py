@@ -89,7 +89,7 @@ def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[t
         own = at[:, start : start + term.size]
         k = len(columns)
         if k == 1:
-            sds, matrices = np.exp(own) / term.scale, np.ones((len(own), 1, 1))
+            sds, matrices = np.exp(own) * term.unit[0, 0], np.ones((len(own), 1, 1))
         else:
             covariances = np.array([term.covariance(one) for one in own])
             sds = np.sqrt(np.einsum("nii->ni", covariances))

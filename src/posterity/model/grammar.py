@@ -38,7 +38,9 @@ class Node:
     def __str__(self) -> str:
         inner = [str(part) for part in self.parts]
         if self.kind in {"name", "number"}:
-            return f"`{self.text}`" if self.kind == "name" and _SIGN.search(self.text) else self.text
+            return (
+                f"`{self.text}`" if self.kind == "name" and _SIGN.search(self.text) else self.text
+            )
         if self.kind == "call":
             return f"{self.text}({', '.join(inner)})"
         if len(inner) == 1:

@@ -57,7 +57,8 @@ class Model(ModelReader, BaseEstimator):
     -----
     The prior of a standard deviation is a half Student-t of 3 degrees of freedom, for a column of
     mean square 1 with a scale of 2.5 standard deviations of the target (of labels and counts 2.5,
-    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). The
+    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). Of
+    ``(1 + x | g)`` x counts from its mean there, so its zero does not matter. The
     variance of the noise is integrated by formula, with a flat prior of its logarithm, the others
     by nodes: a lattice, or a central composite design (Rue, Martino & Chopin 2009). Fixed effects
     have a prior worth a millionth of a row; of labels and counts it is Normal(0, 10^2), for a
