@@ -56,8 +56,9 @@ def check_targets(targets: Any, likelihood: str) -> None:
 
 def _check_factor(part: Part, n: int, likelihood: str) -> None:
     """Refuse levels of one row each, but for sums, as counts are, which tell something."""
-    assert part.keys is not None and part.rows is not None
-    if likelihood in {"normal", "bernoulli"} and len(part.keys.labels) == len(part.rows) >= n - 1:
+    assert part.keys is not None
+    count = len(part.keys.numbers)
+    if likelihood in {"normal", "bernoulli"} and len(part.keys.labels) == count >= n - 1:
         raise ValueError(
             f"each row has a level of its own of {part.name!r}, so no row is left to tell "
             "the noise: make numbers of it, if it is text or dates, or leave it out"

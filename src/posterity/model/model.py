@@ -30,7 +30,7 @@ MOST_COORDINATES = 8
 class Model(ModelReader, BaseEstimator):
     """A regression that a formula describes, with effects of groups, which keeps learning.
 
-    Fixed effects have a prior that is nearly flat. Effects of a group, as of ``(1 + x | g)``, are
+    Fixed effects have a wide prior (see Notes). Effects of a group, as of ``(1 + x | g)``, are
     normal around 0 with a covariance that is integrated over; so are all variances. A level that
     was never met is predicted as wide as levels are, and is learned when it comes.
 
