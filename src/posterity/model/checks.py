@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from posterity.kernel.tables import kind_of, type_of
 from posterity.model.design import Design
 from posterity.sparse.parts import Part
 
@@ -17,11 +16,11 @@ def check_rows(design: Design, frame: Any, likelihood: str) -> None:
     for part in rows.parts:
         if part.keys is None or part.values is None:
             continue
-        effect, bar, group = part.name.partition(" | ")
-        n_levels = len(part.keys.labels)
-        if not bar:
+        if part.rows is not None:
             _check_factor(part, rows.n, likelihood)
             continue
+        effect, _, group = part.name.partition(" | ")
+        n_levels = len(part.keys.labels)
         if n_levels < 2:
             raise ValueError(
                 f"the group {group!r} has one level in all rows, so its variance can't be told: "
@@ -46,10 +45,9 @@ def check_rows(design: Design, frame: Any, likelihood: str) -> None:
 
 def check_targets(targets: Any, likelihood: str) -> None:
     """Raise ``ValueError`` for text where numbers are expected."""
-    kind = kind_of(type_of(np.asarray(targets) if isinstance(targets, list | tuple) else targets))
-    if kind in {"text", "categories"} and likelihood != "bernoulli":
+    if isinstance(next(iter(targets), None), str) and likelihood != "bernoulli":
         raise ValueError(
-            f"the target holds {kind}, and likelihood={likelihood!r} is of numbers: give numbers, "
+            f"the target holds text, and likelihood={likelihood!r} is of numbers: give numbers, "
             "or likelihood='bernoulli' for two labels"
         )
 
