@@ -128,3 +128,75 @@ def test_offsets_and_exposures() -> None:
     assert model.predict({"hours": [1.0, 100.0], "shop": [-1, -1]}) == pytest.approx(
         [3.0, 300.0], rel=0.1
     )
+
+
+LEVELS = pd.DataFrame(
+    {
+        "y": np.sin(np.arange(24.0)),
+        "x": np.cos(np.arange(24.0)),
+        "dose": [0.25, 0.5, 0.75, 2.5] * 6,
+        "kind": ["k3", "k2", "k1"] * 8,
+        "size": pd.Categorical(["high", "low", "mid"] * 8, ["low", "mid", "high"], ordered=True),
+        "g": list("abcd") * 6,
+        "row": range(24),
+        "day": pd.date_range("2020-01-01", periods=24),
+        "k:x": np.sin(np.arange(24.0) ** 2),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "names"),
+    [
+        ("C(dose)", "C(dose)[0.5] C(dose)[0.75] C(dose)[2.5]"),
+        ("kind * x", "kind[k2] kind[k3] x kind[k2]:x kind[k3]:x"),
+        ("size", "size[high] size[mid]"),
+        ("kind:x + `k:x`", "`k:x` kind[k1]:x kind[k2]:x kind[k3]:x"),
+    ],
+)
+def test_names_of_fixed_effects(right: str, names: str) -> None:
+    found = Model(f"y ~ {right}").fit(LEVELS).summary()
+    assert " ".join(found.index[1:]) == names
+    assert np.isfinite(found["sd"]).all()
+
+
+def test_objects_that_are_numbers_are_numbers() -> None:
+    objects = LEVELS.assign(x=LEVELS["x"].astype(object))
+    pd.testing.assert_frame_equal(
+        *(Model("y ~ x").fit(frame).summary() for frame in (LEVELS, objects))
+    )
+
+
+@pytest.mark.parametrize(
+    ("formula", "likelihood", "what"),
+    [
+        ("y ~ center()", "normal", r"center\(x\)"),
+        ("y ~ poly()", "normal", r"poly\(x, 2\)"),
+        ("y ~ offset()", "normal", r"offset\(x\)"),
+        ("y ~ offset(x, x)", "normal", r"offset\(x\)"),
+        ("y ~ scale(x, 3)", "normal", r"scale\(x\)"),
+        ("cbind(y, x) ~ 1", "binomial", "successes / trials"),
+        ("kind ~ x", "normal", "likelihood='bernoulli'"),
+        ("kind ~ x", "bernoulli", "this model supports two"),
+        ("y ~ text", "normal", "each row has a level of its own of 'text'"),
+        ("y ~ day", "normal", r"C\(day\)"),
+        ("y ~ 1 + (1 | row)", "normal", "can't be told from the noise"),
+    ],
+)
+def test_what_else_is_refused(formula: str, likelihood: str, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        Model(formula, likelihood).fit(LEVELS.assign(text=LEVELS["x"].astype(str)))
+
+
+def test_columns_and_rows_are_asked_for() -> None:
+    model = Model("y ~ x + (1 | g)").fit(LEVELS)
+    for row in ({"x": 1.0, "g": "a"}, {"x": [1.0], "g": "a"}):
+        with pytest.raises(TypeError, match="give columns, as in"):
+            model.predict(row)
+    empty = Model("y ~ g")
+    with pytest.raises(ValueError, match="no rows"):
+        empty.partial_fit(LEVELS[:0])
+    assert empty.partial_fit(LEVELS).n_observations_ == 24
+    assert len(model.predict_then_learn(LEVELS[:0])) == 0
+    with pytest.raises(ValueError, match="this model supports only Stabilized"):
+        Model("y ~ x", forgetting="exponential:0.99").fit(LEVELS)

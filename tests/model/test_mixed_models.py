@@ -15,6 +15,7 @@ from mixed_tables import (
 )
 
 from posterity import Model
+from posterity.evaluation import progressive_classification, progressive_validation
 
 # Estimates of lme4 1.1-31, lmer(), by restricted maximum likelihood.
 REML = {
@@ -39,8 +40,20 @@ def test_fixed_effects_of_the_sleep_study() -> None:
     found = Model("y ~ days + (days | subject)").fit(make_sleep()).summary()
     assert found["mean"].to_numpy() == pytest.approx([251.405105, 10.467286], rel=1e-6)
     assert (found["sd"].to_numpy() / [6.824597, 1.545790]).tolist() == pytest.approx(
-        [1.107, 1.113], abs=0.01
+        [1.172, 1.088], abs=0.01
     )
+
+
+def test_results_do_not_depend_on_where_a_slope_has_its_zero() -> None:
+    formula, frame = "y ~ days + (days | subject)", make_sleep()
+    moved = frame.assign(days=frame["days"] + 2000.0)
+    one, other = (Model(formula).fit(some) for some in (frame, moved))
+    rows = ["sd(days | subject)", "sd(residual)"]
+    tables = [model.variance_components().loc[rows, ["mean", "low"]] for model in (one, other)]
+    np.testing.assert_allclose(*tables, rtol=1e-6)
+    new = pd.DataFrame({"days": [-5.0, 0.0, 9.0], "subject": -1})
+    ends = one.predict_interval(new), other.predict_interval(new.assign(days=new["days"] + 2000.0))
+    np.testing.assert_allclose(*ends, rtol=1e-6)
 
 
 def check(found: pd.Series, draws: np.ndarray) -> None:
@@ -139,6 +152,42 @@ def test_rows_are_predicted_and_then_learned_in_turns() -> None:
     assert 0.85 < np.mean((low < frame["y"][40:]) & (frame["y"][40:] < high)) < 1.0
     whole = Model("y ~ days + (1 | subject)").fit(frame)
     assert model.predict(frame) == pytest.approx(whole.predict(frame))
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"]])
+def test_labels_are_predicted_before_the_first(labels: list[object]) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.normal(size=40), "g": rng.integers(0, 4, 40)})
+    frame["y"] = np.array(labels)[(rng.normal(size=40) < frame["x"]).astype(int)]
+    model = Model("y ~ x + (1 | g)", "bernoulli")
+    predicted = model.predict_then_learn(frame)
+    assert predicted.classes.tolist() == labels
+    assert predicted.probabilities[0].tolist() == pytest.approx([0.5, 0.5])
+    assert model.n_observations_ == 40
+    stream = Model("y ~ x + (1 | g)", "bernoulli")
+    one_label = frame[frame["y"] == labels[1]]
+    stream.predict_then_learn(one_label)
+    assert len(stream.predict_then_learn(frame)) == 40
+    fresh = Model("y ~ x + (1 | g)", "bernoulli")
+    result = progressive_classification(fresh, frame, frame["y"])
+    assert result.log_loss < 0.75
+    with pytest.raises(TypeError, match="progressive_classification"):
+        progressive_validation(Model("y ~ x", "bernoulli"), frame, frame["y"])
+    parts = (frame[frame["y"] == label] for label in labels)
+    one, other = (Model("y ~ x", "bernoulli").partial_fit(part) for part in parts)
+    with pytest.raises(ValueError, match="rows of both classes"):
+        one.merge(other)
+
+
+def test_what_too_few_rows_can_not_tell_is_nan() -> None:
+    frame = {"y": [1.0, 2.0, 4.0], "g": ["a", "b", "a"]}
+    one = Model("y ~ 1 + (1 | g)").learn_one({"y": 1.0, "g": "a"})
+    none = Model("y ~ 1 + (1 | g)").fit(frame).unlearn(frame)
+    for model in (one, none):
+        assert model.variance_components().drop(columns="name").isna().all(axis=None)
+        assert np.isinf(model.summary()["sd"]).all()
+        assert np.isinf(model.predict_interval({"g": ["a"]})).all()
+        assert model.explained_variance().isna().all(axis=None)
 
 
 @pytest.mark.slow

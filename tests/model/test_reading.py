@@ -191,7 +191,7 @@ def test_explained_variance_without_a_constant() -> None:
 def test_report_says_rows_levels_effects_and_shares() -> None:
     said = Model(MIXED).fit(make_sleep()).report()
     assert "was fitted to 180 rows of 18 levels of subject" in said
-    for part in ("days 10.5 (7.1 to 13.9)", "sd(residual) 25.8", "R2 conditional 0.8", "ICC(subj"):
+    for part in ("days 10.5 (7.1 to 13.8)", "sd(residual) 25.8", "R2 conditional 0.8", "ICC(subj"):
         assert part in said
     counts = Model("y ~ x", likelihood="poisson").fit({"y": [1, 0, 3], "x": [0.0, 1.0, 2.0]})
     assert counts.report().startswith("A Poisson model, y ~ x, was fitted to 3 rows.")

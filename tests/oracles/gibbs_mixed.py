@@ -17,9 +17,12 @@ def sample_mixed_model(
     deviations of u have a half Student-t prior of 3 degrees of freedom and a scale of 2.5 standard
     deviations of y, divided by the root mean square of their column; the correlation of two is
     uniform. Given the effects, the covariance is drawn by Metropolis steps in logs and inverse
-    hyperbolic tangent.
+    hyperbolic tangent. This prior is of the intercept at the mean of a slope's column; the draws
+    are of the one at 0.
     """
     rng = np.random.default_rng(seed)
+    means = np.append(0.0, Z[:, 1:].mean(axis=0))
+    Z = Z - means
     n, k, n_groups = len(y), Z.shape[1], int(group.max()) + 1
     scale = 2.5 * y.std() / np.sqrt([np.mean(np.square(z[z != 0.0])) for z in Z.T])
     start = np.log(0.3 * scale)
@@ -53,7 +56,19 @@ def sample_mixed_model(
         if draw >= n_draws // 10:
             for name, value in (("b", b), ("u", u), ("at", at), ("noise", noise)):
                 kept[name].append(value)
+    back = np.eye(k)
+    back[0] -= means
+    kept["u"] = [one @ back.T for one in kept["u"]]
+    kept["at"] = [move(one, back) for one in kept["at"]]
     return {name: np.array(values) for name, values in kept.items()}
+
+
+def move(at: Array, back: Array) -> Array:
+    """The coordinates of the covariance of other effects, ``back`` (k, k) times these."""
+    covariance = back @ make_covariance(at, len(back)) @ back.T
+    sds = np.sqrt(covariance.diagonal())
+    correlations = (covariance / np.outer(sds, sds))[np.triu_indices(len(back), 1)]
+    return np.append(np.log(sds), np.arctanh(correlations))
 
 
 def make_covariance(at: Array, k: int) -> Array:

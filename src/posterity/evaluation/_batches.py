@@ -131,7 +131,13 @@ def _check_batch(batch: Any, number: int) -> Batch:
             ", and may have the offsets of rows behind their times"
         )
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
-    y = np.asarray(batch[1], dtype=np.float64)
+    y = np.asarray(batch[1])
+    if isinstance(next(iter(y.flat), 0.0), str):
+        raise TypeError(
+            f"y in batch {number} holds text, and numbers are scored: use "
+            "progressive_classification(model, X, y), or give the labels as 0 and 1"
+        )
+    y = np.asarray(y, dtype=np.float64)
     beside = zip(("sample_weight", "times", "offset"), batch[2:], strict=False)
     if y.ndim != 1:
         raise ValueError(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from posterity import kernel
-from posterity.distributions import Normal, StudentT
+from posterity.distributions import Categorical, Normal, StudentT
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +41,8 @@ class RowScores:
 
 def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
     """Score predictions of `y`: by the kernel if they are normal or Student-t."""
+    if isinstance(distribution, Categorical):
+        raise TypeError("the model predicts labels: use progressive_classification(model, X, y)")
     if type(distribution) not in (Normal, StudentT) or distribution.shape != y.shape:
         return _score_by_distribution(distribution, y, levels)
     with np.errstate(all="ignore"):

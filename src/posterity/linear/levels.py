@@ -39,7 +39,7 @@ def read_words(column: Any, name: str, missing: Missing) -> Words:
     ValueError
         If a value is missing, and that is no level, or values are of different types.
     """
-    listed = _read_listed(column)
+    listed = read_listed(column)
     codes, labels = _read_values(column, name) if listed is None else listed
     gone = codes < 0
     if gone.any() and missing != "level":
@@ -74,7 +74,7 @@ def to_text(label: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
+def read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
     """Places, -1 of what is missing, among the categories that the column's type has; if any."""
     kind = type_of(column)
     if hasattr(column, "cat") and hasattr(kind, "categories") and hasattr(column, "iloc"):

@@ -7,22 +7,29 @@ from typing import Any
 import numpy as np
 
 from posterity.model.design import Design
+from posterity.sparse.parts import Part
 
 
-def check_groups(design: Design, frame: Any) -> None:
-    """Raise ``ValueError`` for a group of one level, or a slope that no group tells anything of."""
+def check_rows(design: Design, frame: Any, likelihood: str) -> None:
+    """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
     rows = design.read(frame)
-    if not rows.n:
-        raise ValueError("there are no rows: give at least one")
     for part in rows.parts:
-        effect, bar, group = part.name.partition(" | ")
-        if not bar or part.keys is None or part.values is None:
+        if part.keys is None or part.values is None:
             continue
+        if part.rows is not None:
+            _check_factor(part, rows.n, likelihood)
+            continue
+        effect, _, group = part.name.partition(" | ")
         n_levels = len(part.keys.labels)
         if n_levels < 2:
             raise ValueError(
                 f"the group {group!r} has one level in all rows, so its variance can't be told: "
                 f"leave ({effect} | {group}) out"
+            )
+        if effect == "1" and n_levels == rows.n and likelihood == "normal":
+            raise ValueError(
+                f"each row has a level of its own of {group!r}, whose effect can't be told from "
+                f"the noise: leave (1 | {group}) out"
             )
         if effect == "1":
             continue
@@ -36,4 +43,24 @@ def check_groups(design: Design, frame: Any) -> None:
             )
 
 
-__all__ = ["check_groups"]
+def check_targets(targets: Any, likelihood: str) -> None:
+    """Raise ``ValueError`` for text where numbers are expected."""
+    if isinstance(next(iter(targets), None), str) and likelihood != "bernoulli":
+        raise ValueError(
+            f"the target holds text, and likelihood={likelihood!r} is of numbers: give numbers, "
+            "or likelihood='bernoulli' for two labels"
+        )
+
+
+def _check_factor(part: Part, n: int, likelihood: str) -> None:
+    """Refuse levels of one row each, but for sums, as counts are, which tell something."""
+    assert part.keys is not None
+    count = len(part.keys.numbers)
+    if likelihood in {"normal", "bernoulli"} and len(part.keys.labels) == count >= n - 1:
+        raise ValueError(
+            f"each row has a level of its own of {part.name!r}, so no row is left to tell "
+            "the noise: make numbers of it, if it is text or dates, or leave it out"
+        )
+
+
+__all__ = ["check_rows", "check_targets"]

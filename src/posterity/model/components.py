@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 # The logarithm of the number of points, and how far they spread, in standard deviations of nodes.
 LOG_POINTS, SPREAD = 12, 1.5
+# Where the noise's precision has a Gamma distribution of a smaller shape, rows say nothing of it.
+LEAST_SHAPE = 1e-3
 
 
 class Points(NamedTuple):
@@ -38,6 +40,8 @@ class Points(NamedTuple):
 
 def find_points(reading: Reading) -> Points:
     """Points between the nodes, weighted by the density that is interpolated there.
+
+    The noise is NaN where rows say nothing of it, in whose units standard deviations are.
 
     A quadratic plus what is left of the log density at nodes, by cubic radial functions, which
     grow no faster than it.
@@ -67,7 +71,9 @@ def find_points(reading: Reading) -> Points:
     else:
         places, log_rate = places + at[0], np.full(len(unit), rates[0])
     noise = np.ones(len(unit))
-    if shape > 0.0:
+    if 0.0 <= shape < LEAST_SHAPE:
+        noise[:] = np.nan
+    elif shape > 0.0:
         noise = np.exp(log_rate) / gammainccinv(shape, unit[:, size])
     return Points(places, noise, weights / weights.sum())
 
@@ -83,7 +89,7 @@ def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[t
         own = at[:, start : start + term.size]
         k = len(columns)
         if k == 1:
-            sds, matrices = np.exp(own) / term.scale, np.ones((len(own), 1, 1))
+            sds, matrices = np.exp(own) * term.unit[0, 0], np.ones((len(own), 1, 1))
         else:
             covariances = np.array([term.covariance(one) for one in own])
             sds = np.sqrt(np.einsum("nii->ni", covariances))

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.linear.categories import sort_levels
-from posterity.linear.keys import Keys, list_labels, read_keys
+from posterity.linear.keys import Keys, list_labels, read_keys, select_labels
 from posterity.model.curves import begin_curve, is_curve, make_curve_parts, read_places
-from posterity.model.factors import Factor, Frame, compute_numbers, read_factor
+from posterity.model.factors import Factor, Frame, compute_numbers, get_argument, read_factor
 from posterity.model.formula import Formula, GroupTerm, Term, read_formula
 from posterity.model.grammar import Node, refuse
 from posterity.sparse.parts import Part, check_values
@@ -97,6 +97,8 @@ class Design:
     def begin(self, data: Any) -> Design:
         """The design of these first rows."""
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
+        if not frame.n:
+            raise ValueError("there are no rows: give at least one")
         effects = {str(f) for group in self.formula.groups for term in group.effects for f in term}
         terms = [*self.formula.fixed, *(t for g in self.formula.groups for t in g.effects)]
         for curve in self.formula.curves:
@@ -106,7 +108,7 @@ class Design:
             if factor.keys is None:
                 begun.numbers.update(factor.kept)
                 continue
-            labels = tuple(sort_labels(list_labels(factor.keys.labels)))
+            labels = tuple(sort_labels(list_labels(factor.keys.labels), factor.order))
             begun.levels[factor.name] = labels if factor.name in effects else labels[:1]
             if factor.name not in effects and len(labels) > MOST_FIXED_LEVELS:
                 size = 8e-9 * len(labels) ** 2
@@ -137,7 +139,7 @@ class Design:
             parts += make_curve_parts(curve, places, self.numbers[str(curve)])
         offset = np.zeros(frame.n)
         for node in self.formula.offsets:
-            offset += check_values(compute_numbers(node.parts[0], frame), str(node))
+            offset += check_values(compute_numbers(get_argument(node, frame), frame), str(node))
         return DesignRows(frame.n, parts, offset)
 
     def read_targets(self, data: Any, given: Any) -> tuple[Any, Array | None]:
@@ -257,10 +259,12 @@ def _multiply(factors: Sequence[Factor], n: int) -> list[tuple[str, Array]]:
     return found
 
 
-def sort_labels(given: Sequence[Any]) -> list[Any]:
-    """Different labels: numbers by size, text by the alphabet."""
+def sort_labels(given: Sequence[Any], order: Sequence[Any] = ()) -> list[Any]:
+    """Different labels: in this order, then numbers by size, and text by the alphabet."""
     labels = {str(label): label for label in given}
-    return [labels[name] for name in sort_levels(list(labels))]
+    found = [labels[name] for name in sort_levels(list(labels))]
+    places = {label: place for place, label in enumerate(order)}
+    return sorted(found, key=lambda label: places.get(label, len(places)))
 
 
 def _find_level(factor: Factor, label: Any) -> NDArray[np.bool_]:
@@ -285,11 +289,7 @@ def _join_keys(factors: Sequence[Factor]) -> Keys:
 def _select(keys: Keys, rows: NDArray[np.intp]) -> Keys:
     """The keys of some rows, with the labels that these have."""
     places, numbers = np.unique(keys.numbers[rows], return_inverse=True)
-    labels = list_labels(keys.labels)
-    kept: Any = [labels[place] for place in places.tolist()]
-    if keys.kinds in {("numbers",), ("dates",)}:
-        kept = np.array(kept, dtype=np.int64)
-    return Keys(numbers.astype(np.int32), kept, keys.kinds)
+    return Keys(numbers.astype(np.int32), select_labels(keys.labels, places), keys.kinds)
 
 
 def _read_group(group: GroupTerm, frame: Frame) -> Keys:

@@ -40,9 +40,11 @@ class TermRows(TermParameters, DiagonalModel):
     described: ClassVar[str]
     scale: ClassVar[str] = ""
 
-    def begin(self) -> None:
-        """Know the prior."""
-        self._begin(None)
+    def prepare(self, y: Any) -> None:
+        """Know the prior, if nothing yet, and the labels of targets ``y`` (n,) that come next."""
+        if self._posterior_or_none is None:
+            self._begin(None)
+        self.__dict__.update(self._targets(y)[1])
 
     @property
     def has_learned(self) -> bool:

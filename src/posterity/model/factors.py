@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, kind_of, type_of
 from posterity.kernel.values import read_floats
 from posterity.linear.keys import Keys, read_keys
+from posterity.linear.levels import read_listed
 from posterity.model.grammar import Node, refuse
 
 Array = NDArray[np.float64]
@@ -49,9 +51,14 @@ class Frame:
         columns = table.by_name() if table is not None else data
         if not isinstance(columns, Mapping):
             raise TypeError(
-                f"rows came as a {type(data).__name__}: give a data frame, or a mapping of names "
-                "to columns, whose names the formula uses"
+                f"rows came as a {type(data).__name__}: give a data frame (of a lazy one what "
+                "collect() returns), or a mapping of names to columns, whose names the formula uses"
             )
+        for name, column in columns.items():
+            if isinstance(column, str) or not isinstance(column, Sized):
+                raise TypeError(
+                    f"column {name!r} is {column!r}: give columns, as in {{{name!r}: [{column!r}]}}"
+                )
         lengths = {len(column) for column in columns.values()}
         if len(lengths) > 1:
             raise ValueError(f"the columns have different lengths: {sorted(lengths)}")
@@ -63,7 +70,10 @@ class Frame:
             hint = did_you_mean(node.text, list(map(str, self.columns)))
             raise refuse(self.formula, node.at, f"the rows have no column {node.text!r}{hint}")
         column = self.columns[node.text]
-        return np.asarray(column) if isinstance(column, list | tuple) else column
+        column = np.asarray(column) if isinstance(column, list | tuple) else column
+        if type_of(column) == np.dtype(object) and all(isinstance(one, Real) for one in column):
+            return np.array(list(column))
+        return column
 
     def is_numeric(self, node: Node) -> bool:
         """Whether a column holds numbers."""
@@ -71,20 +81,31 @@ class Frame:
 
 
 class Factor(NamedTuple):
-    """Levels of rows (``keys``), or named columns (n,) of numbers; ``kept``: of the first rows."""
+    """Levels of rows (``keys``), or named columns (n,) of numbers; ``kept``: of the first rows.
+
+    ``order``: levels as a category type lists them.
+    """
 
     name: str
     keys: Keys | None
     columns: list[tuple[str, Array]]
     kept: dict[str, Array]
+    order: Sequence[Any] = ()
 
 
 def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
     """A factor of rows; ``kept``: what functions such as ``poly`` keep of first rows, if any."""
     name = str(node)
     if node.kind == "call" and node.text in _LEVELS:
-        return _read_levels(name, _only_part(node, frame), frame)
+        return _read_levels(name, get_argument(node, frame), frame)
     if node.kind == "name" and not frame.is_numeric(node):
+        if kind_of(type_of(frame.column(node))) == "dates":
+            raise refuse(
+                frame.formula,
+                node.at,
+                f"{name} holds dates: make numbers of them, such as days since the first, or write "
+                f"C({name}) for a level for each",
+            )
         return _read_levels(name, node, frame)
     if node.kind == "call" and node.text in _KEEPING:
         return _keep(node, frame, kept)
@@ -101,10 +122,10 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
             raise refuse(frame.formula, node.at, f"{node.text!r} holds no numbers")
         return read_floats(frame.column(node), f"column {node.text!r}")
     if node.kind == "(" or (node.kind == "call" and node.text == "I"):
-        return compute_numbers(_only_part(node, frame), frame)
+        return compute_numbers(get_argument(node, frame), frame)
     with np.errstate(all="ignore"):
         if node.kind == "call" and node.text in FUNCTIONS:
-            return FUNCTIONS[node.text](compute_numbers(_only_part(node, frame), frame))
+            return FUNCTIONS[node.text](compute_numbers(get_argument(node, frame), frame))
         if node.kind in _SIGNS:
             parts = [compute_numbers(part, frame) for part in node.parts]
             return _SIGNS[node.kind](*(parts if len(parts) == 2 else [0.0 * parts[0], *parts]))
@@ -116,15 +137,17 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
 
 
 def _read_levels(name: str, node: Node, frame: Frame) -> Factor:
-    return Factor(name, read_keys([frame.column(node)], [str(node)]), [], {})
+    column = frame.column(node)
+    _, order = read_listed(column) or (None, [])
+    return Factor(name, read_keys([column], [str(node)]), [], {}, order)
 
 
 def _keep(node: Node, frame: Frame, kept: Numbers) -> Factor:
     """A factor that keeps something of the first rows: a centre, a scale, or polynomials."""
     name = str(node)
-    values = _check(compute_numbers(node.parts[0], frame), node, frame)
     if node.text == "poly":
-        return _make_polynomials(node, values, frame, kept)
+        return _make_polynomials(node, frame, kept)
+    values = _check(compute_numbers(get_argument(node, frame), frame), node, frame)
     own = kept.get(name)
     if own is None:
         own = np.array([values.mean(), values.std(ddof=1) if node.text == "scale" else 1.0])
@@ -133,7 +156,7 @@ def _keep(node: Node, frame: Frame, kept: Numbers) -> Factor:
     return Factor(name, None, [(name, (values - own[0]) / own[1])], {name: own})
 
 
-def _make_polynomials(node: Node, values: Array, frame: Frame, kept: Numbers) -> Factor:
+def _make_polynomials(node: Node, frame: Frame, kept: Numbers) -> Factor:
     """Polynomials that are orthonormal over the first rows, by their recurrence, as in R.
 
     What is kept (degree + 1, 2): of each degree the recurrence's centre, and the squared length.
@@ -141,6 +164,7 @@ def _make_polynomials(node: Node, values: Array, frame: Frame, kept: Numbers) ->
     name, own = str(node), kept.get(str(node))
     if len(node.parts) != 2 or not node.parts[1].text.isdigit() or int(node.parts[1].text) < 1:
         raise refuse(frame.formula, node.at, "poly has a column and a degree, as in poly(x, 2)")
+    values = _check(compute_numbers(node.parts[0], frame), node, frame)
     degree = int(node.parts[1].text)
     if own is None and len(np.unique(values)) <= degree:
         raise refuse(
@@ -162,7 +186,8 @@ def _make_polynomials(node: Node, values: Array, frame: Frame, kept: Numbers) ->
     return Factor(name, None, columns[1:], {name: np.array(rows)})
 
 
-def _only_part(node: Node, frame: Frame) -> Node:
+def get_argument(node: Node, frame: Frame) -> Node:
+    """The argument of a function that has one."""
     if len(node.parts) != 1:
         raise refuse(frame.formula, node.at, f"{node.text} has one argument, as in {node.text}(x)")
     return node.parts[0]
@@ -179,4 +204,4 @@ def _check(values: Array, node: Node, frame: Frame) -> Array:
     return values
 
 
-__all__ = ["Factor", "Frame", "Numbers", "compute_numbers", "read_factor"]
+__all__ = ["Factor", "Frame", "Numbers", "compute_numbers", "get_argument", "read_factor"]

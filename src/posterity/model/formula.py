@@ -78,6 +78,13 @@ def read_formula(text: str) -> Formula:
     if tree.kind != "~" or len(tree.parts) != 2:
         raise refuse(text, 0, "there is no '~' after the response: write it as in 'y ~ x'")
     response, trials = tree.parts[0], None
+    if response.kind == "call" and response.text == "cbind":
+        raise refuse(
+            text,
+            response.at,
+            "cbind(successes, failures) is R's: write successes / trials, with "
+            "likelihood='binomial'",
+        )
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []

@@ -12,6 +12,8 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d][\w.]*|`[^`]+`)"
     r"|(?P<sign>\|\||\*\*|[-+*/:^|(),=~])|(?P<end>$)|(?P<strange>.))"
 )
+# What makes a name another term, where it has no backticks.
+_SIGN = re.compile(r"[^\w. ]")
 _STRENGTHS = {"~": 1, "|": 2, "||": 2, "+": 3, "-": 3, "*": 4, "/": 4, ":": 5, "^": 6}
 # A sign before a term binds as tightly as a product.
 _SIGN_STRENGTH = 4
@@ -36,7 +38,9 @@ class Node:
     def __str__(self) -> str:
         inner = [str(part) for part in self.parts]
         if self.kind in {"name", "number"}:
-            return self.text
+            return (
+                f"`{self.text}`" if self.kind == "name" and _SIGN.search(self.text) else self.text
+            )
         if self.kind == "call":
             return f"{self.text}({', '.join(inner)})"
         if len(inner) == 1:

@@ -14,7 +14,7 @@ from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
 from posterity.linear.inputs import refuse_no_weight
 from posterity.linear.offsets import RateOffsets
-from posterity.model.checks import check_groups
+from posterity.model.checks import check_rows, check_targets
 from posterity.model.design import Design, DesignRows
 from posterity.model.engines import ENGINES, TermRows
 from posterity.model.formula import read_formula
@@ -30,7 +30,7 @@ MOST_COORDINATES = 8
 class Model(ModelReader, BaseEstimator):
     """A regression that a formula describes, with effects of groups, which keeps learning.
 
-    Fixed effects have a prior that is nearly flat. Effects of a group, as of ``(1 + x | g)``, are
+    Fixed effects have a wide prior (see Notes). Effects of a group, as of ``(1 + x | g)``, are
     normal around 0 with a covariance that is integrated over; so are all variances. A level that
     was never met is predicted as wide as levels are, and is learned when it comes.
 
@@ -57,7 +57,8 @@ class Model(ModelReader, BaseEstimator):
     -----
     The prior of a standard deviation is a half Student-t of 3 degrees of freedom, for a column of
     mean square 1 with a scale of 2.5 standard deviations of the target (of labels and counts 2.5,
-    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). The
+    as eta is a logarithm); correlations are uniform (Lewandowski, Kurowicka & Joe 2009). Of
+    ``(1 + x | g)`` x counts from its mean there, so its zero does not matter. The
     variance of the noise is integrated by formula, with a flat prior of its logarithm, the others
     by nodes: a lattice, or a central composite design (Rue, Martino & Chopin 2009). Fixed effects
     have a prior worth a millionth of a row; of labels and counts it is Normal(0, 10^2), for a
@@ -117,7 +118,7 @@ class Model(ModelReader, BaseEstimator):
         """
         refuse_no_weight(sample_weight)
         design, engine = self._begin(frame)
-        check_groups(design, frame)
+        check_rows(design, frame, self.likelihood)
         engine = self._learn(design, engine, frame, y, sample_weight)
         self.__dict__.update(_design=design, _engine=engine)
         return self
@@ -155,16 +156,15 @@ class Model(ModelReader, BaseEstimator):
 
         In turns of up to a third of the rows that were learned before; parameters as in ``fit``.
         """
-        model = copy.copy(self)
-        if "_engine" in vars(self):
-            model._engine = self._engine.copy()
-        else:
-            model._design, model._engine = self._begin(frame)
-            model._engine.begin()
-        n, start = model._design.read(frame).n, 0
+        model, fresh = copy.copy(self), "_engine" not in vars(self)
+        design, engine = self._begin(frame) if fresh else (self._design, self._engine.copy())
+        model._design, model._engine = design, engine
+        rows, targets, _ = self._make_rows(design, engine, frame, y, sample_weight)[0][0]
+        engine.prepare(targets)
+        n, start = rows.n, 0
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        predicted = []
-        while start < n:
+        predicted: list[Any] = []
+        while start < n or not predicted:
             some = slice(start, start + max(1, int(model.n_observations_) // 3))
             rows, given = take(frame, some), None if y is None else take(y, some)
             predicted.append(model.predict_distribution(rows))
@@ -294,6 +294,7 @@ class Model(ModelReader, BaseEstimator):
         """Rows with targets and weights, and offsets; of trials successes, and then failures."""
         rows = design.read(frame)
         targets, trials = design.read_targets(frame, y)
+        check_targets(targets, self.likelihood)
         added = RateOffsets(rows.offset, None)
         if trials is None:
             return [((rows, targets, weights), added)]

@@ -28,7 +28,7 @@ class Moments(NamedTuple):
     def of(cls, engine: TermRows, design: Design) -> Moments:
         """Those of all rows that count."""
         fit = Fit(engine._posterior)
-        products = fit.data.products / engine._posterior.n_effective
+        products = fit.data.products / (engine._posterior.n_effective or np.nan)
         centres = np.zeros(products.shape[0])
         centres[fit.centres.features] = fit.centres.values
         constant = _find_constant(engine, design)

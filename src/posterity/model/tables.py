@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from posterity.linear.keys import list_labels
 from posterity.linear.ratios import add_ratios
 from posterity.model.components import find_points, list_components
 from posterity.model.curves import POINTS, make_curve_parts
-from posterity.model.design import Design
+from posterity.model.design import Column, Design, sort_labels
 from posterity.model.engines import TermRows
 from posterity.posteriors._sparse_data import to_matrix
 from posterity.posteriors._sparse_fit import Fit
@@ -28,11 +28,12 @@ def summarize(engine: TermRows, design: Design, level: float) -> Any:
     """Fixed effects, in the order of the formula; levels are named ``column[level]``."""
     index = engine._index
     tied = {name for names in engine.terms for name in names}
+    keyed = {column.name: column for column in design.list_columns()}
     found = [("intercept", 0)] if engine.fit_intercept else []
     for column in range(2, index.n_columns):
         name = index.column_name(column)
         if name not in tied:
-            found += [(name + label, feature) for label, feature in _list_features(engine, column)]
+            found += _list_features(engine, column, keyed.get(name))
     names = [name for name, _ in found]
     table = _describe_weights(engine, [feature for _, feature in found], level)
     frame = require_pandas().DataFrame({"name": names, **table}, index=names)
@@ -61,8 +62,9 @@ def list_variances(engine: TermRows, level: float) -> Any:
     reading, (terms, found) = posterior.reading(), Fit(posterior).find_likeliest()
     points = find_points(reading)
     shape, rate = found.noise
-    at, noise = found.at[None], np.array([rate / shape if shape > 0.0 else 1.0])
-    rows = list_components(terms, engine.terms, points.at, points.noise)
+    known = np.where(np.isfinite(points.noise[:1]), 1.0, np.nan)
+    at, noise = known * found.at[None], known * (rate / shape if shape > 0.0 else 1.0)
+    rows = list_components(terms, engine.terms, known * points.at, points.noise)
     likeliest = list_components(terms, engine.terms, at, noise)
     if posterior.noise is not None:
         rows.append(("sd(residual)", np.sqrt(points.noise)))
@@ -105,17 +107,25 @@ def add_expected(engine: TermRows, table: Any) -> Any:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _list_features(engine: TermRows, column: int) -> Iterator[tuple[str, int]]:
-    """The features of a column, each with what its name says beside the column's."""
+def _list_features(engine: TermRows, at: int, column: Column | None) -> list[tuple[str, int]]:
+    """The features of a column of the index, each with its name; levels in order."""
     index = engine._index
-    if column in index.numbers:
-        yield "", index.numbers[column]
-    elif column in index.levels:
-        known = index.levels[column]
-        labels = list_labels(known.index.list_keys())
-        for label, feature in zip(labels, known.features, strict=True):
-            parts = label if isinstance(label, tuple) else (label,)
-            yield f"[{', '.join(map(str, parts))}]", int(feature)
+    if at in index.numbers:
+        return [(index.column_name(at), index.numbers[at])]
+    if at not in index.levels or column is None:
+        return []
+    known, several = index.levels[at], len(column.factors) > 1
+    labels = [one if several else (one,) for one in list_labels(known.index.list_keys())]
+    ranks = [
+        {label: rank for rank, label in enumerate(sort_labels(part))}
+        for part in zip(*labels, strict=True)
+    ]
+    found = sorted(
+        zip(labels, known.features.tolist(), strict=True),
+        key=lambda one: [rank[label] for rank, label in zip(ranks, one[0], strict=True)],
+    )
+    lead, tail = ":".join(column.factors), f":{column.number}" if column.number else ""
+    return [(f"{lead}[{', '.join(map(str, parts))}]{tail}", feature) for parts, feature in found]
 
 
 def _describe_weights(engine: TermRows, features: Sequence[int], level: float) -> dict[str, Any]:
@@ -128,7 +138,8 @@ def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> d
     """The same of sums of weights, from moments (n, members)."""
     posterior = engine._posterior
     mean, shape = engine.sign * mean, posterior.shape
-    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, 1.0)
+    unknown = np.inf if posterior.noise is not None else 1.0
+    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, unknown)
     degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
     sd = np.sqrt(variance * noise)
     parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]

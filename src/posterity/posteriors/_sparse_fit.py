@@ -25,7 +25,7 @@ from posterity.posteriors._sparse_search import (
 )
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
-from posterity.posteriors._sparse_terms import Term, Terms
+from posterity.posteriors._sparse_terms import Term, Terms, scale_columns
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -165,12 +165,25 @@ class Fit:
             places = np.broadcast_arrays(features[:, :, None], features[:, None, :])
             entries = rows.pattern.find_entries(*(place.ravel() for place in places))
             shape = *features.shape, features.shape[1]
-            scale = np.sqrt(self.mean_squares[list(columns)])
-            terms.append(Term(columns, features, entries.reshape(shape), scale))
+            gram, squares = self._sum_products(features), self.mean_squares[list(columns)]
+            unit = scale_columns(gram, of.n_effective, squares)
+            terms.append(Term(columns, features, entries.reshape(shape), unit))
         weak = WEAK if noise else 1.0 / of.likelihood.vague_variance
         given = weak * self.mean_squares[self.owners]
         given[self.owners == 0] = of.found[0, 0]
         return Terms(tuple(terms), given, self._spread()), rows
+
+    def _sum_products(self, features: Places) -> Array:
+        """(k, k) sums of products of columns, of their features (levels, k) among those met."""
+        k, found = features.shape[1], np.zeros(2 * features.shape[1:])
+        each = self.met[features].T
+        for i, j in zip(*np.tril_indices(k * (k > 1)), strict=True):
+            found[i, j] = found[j, i] = self._products[each[i], each[j]].sum()
+        return found
+
+    @cached_property
+    def _products(self) -> Any:
+        return self.data.products
 
     def _spread(self) -> float:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""

@@ -23,6 +23,8 @@ Places = NDArray[np.intp]
 # The prior of a standard deviation is a half Student-t: its degrees of freedom, and its scale in
 # standard deviations of the targets, or of labels and counts in units of eta.
 DEGREES, SCALE = 3.0, 2.5
+# The least share of a column's squares that is left beside another one.
+LEAST_LEFT = 1e-10
 # Limits of coordinates, and the step of differences.
 LEAST_LOG, LARGEST_LOG, LARGEST_TANGENT, DIFFERENCE = -8.0, 6.0, 4.0, 1e-4
 
@@ -33,7 +35,7 @@ class Term(NamedTuple):
     columns: tuple[int, ...]
     features: Places  # (levels, k) among those met
     entries: Places  # (levels, k, k) of the pattern
-    scale: Array  # (k,) root mean squares of the columns' values
+    unit: Array  # (k, k) from weights of columns of mean square 1: see scale_columns
 
     @property
     def size(self) -> int:
@@ -43,17 +45,19 @@ class Term(NamedTuple):
 
     def covariance(self, at: Array) -> Array:
         """(k, k) of one level's weights, in units of the noise."""
-        k = len(self.columns)
-        roots = np.exp(at[:k]) / self.scale
-        root, _ = _correlate(at[k:], k)
-        root = roots[:, None] * root
+        root = self._root(at)
         return root @ root.T
+
+    def precision(self, at: Array) -> Array:
+        """(k, k) the inverse of the covariance."""
+        root = np.linalg.inv(self._root(at))
+        return root.T @ root
 
     def precision_slopes(self, at: Array) -> Array:
         """(size, k, k) derivatives of the precision matrix."""
         found = []
         for change in np.eye(self.size) * DIFFERENCE:
-            ends = [np.linalg.inv(self.covariance(at + sign * change)) for sign in (1.0, -1.0)]
+            ends = [self.precision(at + sign * change) for sign in (1.0, -1.0)]
             found.append((ends[0] - ends[1]) / (2.0 * DIFFERENCE))
         return np.array(found)
 
@@ -62,6 +66,26 @@ class Term(NamedTuple):
         k = len(self.columns)
         tail = np.log1p(np.exp(2.0 * at[:k]) / (DEGREES * scale * scale))
         return float(np.sum(at[:k] - 0.5 * (DEGREES + 1.0) * tail)) + _correlate(at[k:], k)[1]
+
+    def _root(self, at: Array) -> Array:
+        k = len(self.columns)
+        return self.unit @ (np.exp(at[:k, None]) * _correlate(at[k:], k)[0])
+
+
+def scale_columns(gram: Array, n: float, mean_squares: Array) -> Array:
+    """(k, k) weights of columns, from those of columns of mean square 1 over n rows.
+
+    Of all but the first what the first explains is taken off, which is their mean beside an
+    intercept: the prior does not depend on where they have their zero. ``gram`` (k, k): sums of
+    products of columns. What the first explains wholly stays as it is.
+    """
+    unit = np.diag(1.0 / np.sqrt(mean_squares))
+    shares = gram[0] / (gram[0, 0] or 1.0)
+    left = gram.diagonal() - shares * gram[0]
+    some = left > LEAST_LEFT * gram.diagonal()  # not of the first itself
+    unit[some, some] = np.sqrt(n / left[some])
+    unit[0, some] = -shares[some] * unit[some, some]
+    return unit
 
 
 @dataclass(frozen=True)
@@ -101,8 +125,8 @@ class Terms:
         """The prior precision of all features."""
         diagonal = self.given.copy()
         pairs: list[tuple[NDArray[Any], ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
-        for term, covariance in zip(self.terms, self.covariances(at), strict=True):
-            precision = np.linalg.inv(covariance)
+        for term, own in zip(self.terms, self.split(at), strict=True):
+            precision = term.precision(own)
             diagonal[term.features] = precision.diagonal()
             for i, j in zip(*np.tril_indices(len(precision), -1), strict=True):
                 ends = term.features[:, i], term.features[:, j]
@@ -203,4 +227,4 @@ def _correlate(tangents: Array, k: int) -> tuple[Array, float]:
     return root, float(log_density)
 
 
-__all__ = ["Term", "Terms"]
+__all__ = ["Term", "Terms", "scale_columns"]

@@ -48,7 +48,7 @@ def check_parameters(model: WideParameters) -> None:
         )
     if forgetting is not None and not isinstance(forgetting, Stabilized):
         raise ValueError(
-            f"forgetting is {model.forgetting!r}: a model of many features supports only "
+            f"forgetting is {model.forgetting!r}: this model supports only "
             "Stabilized(discount=...) or Stabilized(half_life=...)"
         )
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):

@@ -155,7 +155,7 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
         met = join_classes(known, named, labels)
         if len(met) > 2:
             raise ValueError(
-                f"there are more than two classes, {met[:4].tolist()}: a diagonal model "
+                f"there are more than two classes, {met[:4].tolist()}: this model "
                 "supports two; learn one model for each class against the rest"
             )
         flipped = self._flipped
@@ -202,8 +202,8 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
         super()._check_mergeable(other)
         if not np.array_equal(self.classes_, other.classes_) or self._flipped != other._flipped:
             raise ValueError(
-                "the models have different classes, or in another order: name all in the first "
-                "call, as in partial_fit(X, y, classes=...)"
+                "the models have different classes, or in another order: begin each with "
+                "rows of both classes, or name both by classes=..., where partial_fit takes it"
             )
 
     def _begin_as(self, other: Self) -> None:
