@@ -261,3 +261,29 @@ def test_a_group_whose_targets_are_all_the_same_has_the_noise_of_a_new_one() -> 
     y[groups == 2] = 0.01 * rng.normal(size=12)
     varied = model.fit(np.ones((36, 1)), y, groups=groups)
     assert 1.0 / varied.noise_precisions_[2] < 0.2 * variances[:2].min()
+
+
+@pytest.mark.parametrize("way", ["fit", "rows"])
+@pytest.mark.parametrize("members", [[0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 2, 2]])
+def test_intervals_of_groups_of_a_row_or_two_under_a_given_prior_hold(
+    way: str, members: list[int]
+) -> None:
+    """Also where all other groups tell of the noise by one error."""
+    inside, groups = [], np.array(members)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, slopes = rng.normal(size=(2, len(groups), 2)), 0.3 * rng.normal(size=(3, 2))
+        y, new = (
+            np.sum(rows * slopes[groups], axis=1) + 0.3 * rng.normal(size=len(groups)) + groups
+            for rows in X
+        )
+        model = GroupedRegression(prior_mean=0.0, prior_precision=1.0)
+        if way == "fit":
+            model.fit(X[0], y, groups=groups)
+        else:
+            for row, target, group in zip(X[0], y, groups, strict=True):
+                model.learn_one(row, target, group=group)
+        low, high = model.predict_interval(X[1], 0.9, groups=groups).T
+        assert np.isfinite(high - low).all()
+        inside.append((low <= new) & (new <= high))
+    assert 0.84 < np.mean(inside) < 0.97

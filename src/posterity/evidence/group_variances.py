@@ -269,7 +269,8 @@ class _Factors:
             degrees = df * others / (df + others)
             own = np.column_stack([degrees - flat, degrees * variance * self.noise.scale])
             equal = have_equal_targets(sample.rows[:, :, -1], sample.residuals)
-            own[:-1] -= equal[:, None] * np.column_stack([sample.counts, rows])
+            errors = np.maximum(sample.counts - flat, 0.0)
+            own[:-1] -= equal[:, None] * np.column_stack([errors, rows])
             return replace(told, own_noise=own)
         new = [[df - flat, df * variance * self.noise.match_interval()]]
         known, variance = self.noise.degrees, variance * self.noise.scale
