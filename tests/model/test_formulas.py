@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -162,9 +164,17 @@ def test_names_of_fixed_effects(right: str, names: str) -> None:
 
 def test_objects_that_are_numbers_are_numbers() -> None:
     objects = LEVELS.assign(x=LEVELS["x"].astype(object))
-    pd.testing.assert_frame_equal(
-        *(Model("y ~ x").fit(frame).summary() for frame in (LEVELS, objects))
-    )
+    decimals = LEVELS.assign(x=[Decimal(repr(float(value))) for value in LEVELS["x"]])
+    one, *others = (Model("y ~ x").fit(frame).summary() for frame in (LEVELS, objects, decimals))
+    for other in others:
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_decimal_levels_join_a_stream() -> None:
+    whole, stream = Model("y ~ C(dose) * x").fit(LEVELS), Model("y ~ C(dose) * x")
+    for part in (LEVELS[:8], LEVELS[8:].iloc[::2], LEVELS[8:].iloc[1::2]):
+        stream.partial_fit(part)
+    np.testing.assert_allclose(stream.predict(LEVELS), whole.predict(LEVELS), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +190,14 @@ def test_objects_that_are_numbers_are_numbers() -> None:
         ("kind ~ x", "bernoulli", "this model supports two"),
         ("y ~ text", "normal", "each row has a level of its own of 'text'"),
         ("y ~ day", "normal", r"C\(day\)"),
+        ("y ~ date", "normal", r"C\(date\)"),
         ("y ~ 1 + (1 | row)", "normal", "can't be told from the noise"),
     ],
 )
 def test_what_else_is_refused(formula: str, likelihood: str, what: str) -> None:
+    frame = LEVELS.assign(text=LEVELS["x"].astype(str), date=LEVELS["day"].dt.date)
     with pytest.raises(ValueError, match=what):
-        Model(formula, likelihood).fit(LEVELS.assign(text=LEVELS["x"].astype(str)))
+        Model(formula, likelihood).fit(frame)
 
 
 def test_columns_and_rows_are_asked_for() -> None:

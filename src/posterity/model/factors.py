@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -71,8 +72,10 @@ class Frame:
             raise refuse(self.formula, node.at, f"the rows have no column {node.text!r}{hint}")
         column = self.columns[node.text]
         column = np.asarray(column) if isinstance(column, list | tuple) else column
-        if type_of(column) == np.dtype(object) and all(isinstance(one, Real) for one in column):
-            return np.array(list(column))
+        if type_of(column) == np.dtype(object) and all(
+            isinstance(one, Real | Decimal) for one in column
+        ):
+            return np.array([one if isinstance(one, Real) else float(one) for one in column])
         return column
 
     def is_numeric(self, node: Node) -> bool:
@@ -99,14 +102,15 @@ def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
     if node.kind == "call" and node.text in _LEVELS:
         return _read_levels(name, get_argument(node, frame), frame)
     if node.kind == "name" and not frame.is_numeric(node):
-        if kind_of(type_of(frame.column(node))) == "dates":
+        factor = _read_levels(name, node, frame)
+        if factor.keys is not None and factor.keys.kinds == ("dates",):
             raise refuse(
                 frame.formula,
                 node.at,
                 f"{name} holds dates: make numbers of them, such as days since the first, or write "
                 f"C({name}) for a level for each",
             )
-        return _read_levels(name, node, frame)
+        return factor
     if node.kind == "call" and node.text in _KEEPING:
         return _keep(node, frame, kept)
     values = compute_numbers(node, frame)
