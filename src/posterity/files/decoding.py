@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -177,13 +176,16 @@ def _is_count(array: AnyArray) -> bool:
     return bool((array >= 0.0).all() and (array <= LARGEST).all())
 
 
+# Fields that some files were written before, and that are None in these.
+CAME_LATER = frozenset({"terms", "_reading"})
+
+
 def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     expected = fields_of(kind)
     if expected is None:
         return _restore_object(kind, values)
-    # A field may have come later than some files, or what was kept of an answer have gone.
-    declared = fields(kind) if is_dataclass(kind) else ()
-    late = {each.name: None for each in declared if each.default is None}
+    # What was kept of an answer may have gone since.
+    late = {key: None for key in CAME_LATER & set(expected)}
     gone = {key for key in values.keys() - set(expected) if key[0] == "_" and values[key] is None}
     values = late | {key: value for key, value in values.items() if key not in gone}
     if odd := sorted(values.keys() ^ set(expected)):
