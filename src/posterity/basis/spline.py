@@ -41,8 +41,7 @@ POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (4, 1e-5), (2, 1.0), (2, 0.
 LENGTH_SCALES = np.geomspace(1.0, 0.055, 7)
 # Of a line of unit variance over the domain [-1, 1], the inverse.
 VARIANCE_OF_LINE = 1.0 / 3.0
-# A model that knows enough rows to lose by it gives no knots to rows so many spans away; rows that
-# are as many as it knows may be twice as far.
+# Where this many rows are known, one gets no knots so many spans away; as many, twice as many.
 ENOUGH_ROWS, MOST_SPANS = 50, 4.0
 PLACES = 200  # at which the variance of curves is averaged
 LEAST_LOG_VARIANCE = -27.0  # relative to the largest: what is beyond makes no difference
@@ -100,9 +99,10 @@ class Spline(LocalFunctions):
 
     Without ``n_knots``, ``knots``, ``domain`` and another ``outside``, the domain grows with the
     rows that a model learns: knots join at the same distance, and where they would be many more
-    than at first, every other one goes. On the old domain all functions of the new knots are
-    functions of the old ones, so that what is known of these says all of those
-    (:meth:`columns_of`), and the model is the same as one that has had its knots from the start.
+    than at first, every other one goes. A few rows far from many stay on the line. On the old
+    domain all functions of the new knots are functions of the old ones, so that what is known of
+    these says all of those (:meth:`columns_of`), and the model is the same as one that has had its
+    knots from the start.
 
     Examples
     --------
@@ -184,23 +184,24 @@ class Spline(LocalFunctions):
         """
         low, high = self.reach_.T
         below, above = np.less(X, low), np.greater(X, high)
-        if not (np.count_nonzero(below | above) and self._grows):
+        outside = below | above
+        if not (np.count_nonzero(outside) and self._grows):
             return self
-        domain = np.minimum(X.min(axis=0), low), np.maximum(X.max(axis=0), high)
-        ends = np.where([below.any(axis=0), above.any(axis=0)], domain, self._ends.T)
-        spans = MOST_SPANS * (1.0 + len(X) / known) if known >= ENOUGH_ROWS else np.inf
-        return self._over(np.stack(domain, axis=1), ends.T, self.knots_, spans)
+        domain = _join_ranges(self.reach_, np.stack([X.min(axis=0), X.max(axis=0)], axis=1))
+        sides = np.stack([below.any(axis=0), above.any(axis=0)], axis=1)
+        ends = np.where(sides, domain, self._ends)
+        least = MOST_SPANS if known >= ENOUGH_ROWS else np.inf
+        spans = least * (1.0 + np.count_nonzero(outside, axis=0) / max(known, 1.0))
+        return self._over(domain, ends, self.knots_, spans)
 
     def joined(self, other: Self) -> Self:
         """Return the basis with knots over what both reach, whichever is asked."""
         if not self._grows:
             return self
-        domain, ends = (
-            np.stack([np.minimum(a, b)[:, 0], np.maximum(a, b)[:, 1]], axis=1)
-            for a, b in ((self.reach_, other.reach_), (self._ends, other._ends))
-        )
+        domain = _join_ranges(self.reach_, other.reach_)
+        ends = _join_ranges(self._ends, other._ends)
         knots = [max(both, key=rank_places) for both in zip(self.knots_, other.knots_, strict=True)]
-        return self._over(domain, ends, knots)
+        return self._over(domain, ends, knots, np.inf)
 
     def columns_of(self, other: Self) -> Array:
         """Columns of a basis that reaches further, by these: M (1 + m, 1 + m').
@@ -228,12 +229,12 @@ class Spline(LocalFunctions):
         """(d, 2) first and last knots."""
         return np.array([[places[0], places[-1]] for places in self.knots_])
 
-    def _over(self, domain: Array, ends: Array, knots: list[Array], spans: float = np.inf) -> Self:
+    def _over(self, domain: Array, ends: Array, knots: list[Array], spans: ArrayLike) -> Self:
         """The basis of this domain (d, 2), whose knots go on from these to the ends (d, 2)."""
         new, count = copy(self), self._count_knots(len(domain))
         new.domain_ = domain
-        each = zip(knots, *ends.T.tolist(), strict=True)
-        new._place([go_on(one, low, high, count, spans) for one, low, high in each])
+        each = zip(knots, *ends.T.tolist(), np.broadcast_to(spans, len(domain)), strict=True)
+        new._place([go_on(one, low, high, count, most) for one, low, high, most in each])
         return new
 
     def _needs_range(self) -> bool:
@@ -268,8 +269,7 @@ class Spline(LocalFunctions):
         """Take these splines, and their polynomials for single rows."""
         self._splines, self._mixes = splines, self._mix(splines)
         self._pieces = PiecewisePolynomials.of(splines, self._mixes)
-        low, high = np.minimum(self._ends, self.domain_), np.maximum(self._ends, self.domain_)
-        self.reach_ = np.stack([low[:, 0], high[:, 1]], axis=1)
+        self.reach_ = _join_ranges(self._ends, self.domain_)
 
     def _mix(self, splines: list[SplineTransformer]) -> list[Array]:
         """Coefficients (b, m) of the columns of each feature."""
@@ -320,6 +320,11 @@ class Spline(LocalFunctions):
             for name, mix in zip(inputs, self._mixes, strict=True)
             for index in range(mix.shape[1])
         ]
+
+
+def _join_ranges(one: Array, other: Array) -> Array:
+    """(d, 2) ranges that contain both."""
+    return np.stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]], axis=1)
 
 
 def _compute_precisions(bends: Array, values: Array) -> Array:
