@@ -303,6 +303,11 @@ def spread(where: str, X: Array, domain: Array, count: int) -> Array:
     return np.unique(np.concatenate([domain[:1], inner, domain[1:]]))
 
 
+def join_ranges(one: Array, other: Array) -> Array:
+    """(d, 2) ranges that contain both."""
+    return np.stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]], axis=1)
+
+
 def rank_places(places: Array) -> tuple[float, float]:
     """What is largest of the places that others should be like: those that are farther apart."""
     return float(places[-1] - places[0]) / len(places), -float(places[0])

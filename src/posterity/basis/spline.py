@@ -18,6 +18,7 @@ from posterity.basis._domain import (
     check_count,
     go_on,
     join_columns,
+    join_ranges,
     rank_places,
     spread,
 )
@@ -178,16 +179,13 @@ class Spline(LocalFunctions):
         >>> basis = Spline().fit([[0.0], [47.0]])
         >>> [float(end) for end in basis.reaching(np.array([[50.5]])).reach_[0]]
         [0.0, 51.0]
-        >>> far = basis.reaching(np.array([[1e6]]), known=100.0)
-        >>> float(far.reach_[0, 1]), float(far.knots_[0][-1])
-        (1000000.0, 47.0)
         """
         low, high = self.reach_.T
         below, above = np.less(X, low), np.greater(X, high)
         outside = below | above
         if not (np.count_nonzero(outside) and self._grows):
             return self
-        domain = _join_ranges(self.reach_, np.stack([X.min(axis=0), X.max(axis=0)], axis=1))
+        domain = join_ranges(self.reach_, np.stack([X.min(axis=0), X.max(axis=0)], axis=1))
         sides = np.stack([below.any(axis=0), above.any(axis=0)], axis=1)
         ends = np.where(sides, domain, self._ends)
         least = MOST_SPANS if known >= ENOUGH_ROWS else np.inf
@@ -198,8 +196,8 @@ class Spline(LocalFunctions):
         """Return the basis with knots over what both reach, whichever is asked."""
         if not self._grows:
             return self
-        domain = _join_ranges(self.reach_, other.reach_)
-        ends = _join_ranges(self._ends, other._ends)
+        domain = join_ranges(self.reach_, other.reach_)
+        ends = join_ranges(self._ends, other._ends)
         knots = [max(both, key=rank_places) for both in zip(self.knots_, other.knots_, strict=True)]
         return self._over(domain, ends, knots, np.inf)
 
@@ -269,7 +267,7 @@ class Spline(LocalFunctions):
         """Take these splines, and their polynomials for single rows."""
         self._splines, self._mixes = splines, self._mix(splines)
         self._pieces = PiecewisePolynomials.of(splines, self._mixes)
-        self.reach_ = _join_ranges(self._ends, self.domain_)
+        self.reach_ = join_ranges(self._ends, self.domain_)
 
     def _mix(self, splines: list[SplineTransformer]) -> list[Array]:
         """Coefficients (b, m) of the columns of each feature."""
@@ -320,11 +318,6 @@ class Spline(LocalFunctions):
             for name, mix in zip(inputs, self._mixes, strict=True)
             for index in range(mix.shape[1])
         ]
-
-
-def _join_ranges(one: Array, other: Array) -> Array:
-    """(d, 2) ranges that contain both."""
-    return np.stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]], axis=1)
 
 
 def _compute_precisions(bends: Array, values: Array) -> Array:
