@@ -208,6 +208,55 @@ def test_what_is_beyond_all_knots_is_on_a_line() -> None:
     np.testing.assert_allclose(made.transform([[0.5e-3]])[0, 0], 0.0, atol=1e-9)
 
 
+def learn_a_sine_beside(far: list[float], size: int, unit: float = 1.0) -> tuple[Any, ...]:
+    """150 rows in [0, 6], then 150 with those far away in front, in batches; and all rows."""
+    rng = np.random.default_rng(0)
+    x = np.insert(rng.uniform(0.0, 6.0, 300), 150, far)[:, None]
+    y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=len(x))
+    model = BayesianLinearRegression(basis=Spline()).partial_fit(unit * x[:150], y[:150])
+    for first in range(150, len(x), size):
+        part = slice(first, first + size)
+        model.partial_fit(unit * x[part], y[part])
+    return model, x, y
+
+
+INSIDE = np.linspace(0.1, 5.9, 50)[:, None]
+
+
+def measure_error(model: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(model.predict(INSIDE) - np.sin(INSIDE[:, 0])))))
+
+
+@pytest.mark.parametrize("size", [50, 1000])
+@pytest.mark.parametrize("far", [[29.0], [31.0], [1e3], [1e6], [-1e6], [-1e3, 1e4]])
+def test_a_few_rows_far_away_leave_the_curve_of_many(far: list[float], size: int) -> None:
+    model, x, y = learn_a_sine_beside(far, size)
+    assert measure_error(model) < 0.035
+    fixed = with_its_knots(model).fit(x, y)
+    np.testing.assert_allclose(model.predict(INSIDE), fixed.predict(INSIDE), atol=1e-5)
+    assert model.basis_.reach_[0, 0] <= x.min()
+    assert model.basis_.reach_[0, 1] >= x.max()
+
+
+def test_far_rows_are_far_in_any_unit_and_the_other_side_goes_on() -> None:
+    model, _, y = learn_a_sine_beside([1e5], 50)
+    other, _, _ = learn_a_sine_beside([1e5], 50, unit=1024.0)
+    np.testing.assert_allclose(other.predict(1024.0 * INSIDE), model.predict(INSIDE), atol=1e-6)
+    last = model.basis_.knots_[0][-1]
+    again = loads(dumps(model)).partial_fit(-INSIDE, y[:50])
+    assert again.basis_.knots_[0][0] <= -5.9
+    assert again.basis_.knots_[0][-1] == last
+    np.testing.assert_array_equal(again.basis_.reach_[0, 1], 1e5)
+
+
+def test_merging_with_a_model_that_met_a_far_row_leaves_the_curve() -> None:
+    wild, _, _ = learn_a_sine_beside([1e6], 50)
+    calm, _, _ = learn_a_sine_beside([], 50)
+    for merged in (loads(dumps(wild)).merge(calm), loads(dumps(calm)).merge(wild)):
+        assert measure_error(merged) < 0.035
+        assert merged.basis_.knots_[0][-1] < 10.0
+
+
 def test_what_was_asked_for_does_not_grow() -> None:
     far = np.array([[5.0]])
     for basis in (

@@ -303,23 +303,29 @@ def spread(where: str, X: Array, domain: Array, count: int) -> Array:
     return np.unique(np.concatenate([domain[:1], inner, domain[1:]]))
 
 
+def join_ranges(one: Array, other: Array) -> Array:
+    """(d, 2) ranges that contain both."""
+    return np.stack([np.minimum(one, other)[:, 0], np.maximum(one, other)[:, 1]], axis=1)
+
+
 def rank_places(places: Array) -> tuple[float, float]:
     """What is largest of the places that others should be like: those that are farther apart."""
     return float(places[-1] - places[0]) / len(places), -float(places[0])
 
 
-def go_on(places: Array, low: float, high: float, count: int) -> Array:
+def go_on(places: Array, low: float, high: float, count: int, spans: float = math.inf) -> Array:
     """Even places from these on, over [low, high], too: ``count``, or a little less or more.
 
-    Every other one is left out where they would be too many: they are among those there were.
+    Every other one is left out where they would be too many: they are among those there were. An
+    end so many of their spans away, or infinitely many, is left where it is.
     """
     if len(places) == 1:
         return np.linspace(low, high, count) if low < high else places
-    origin, step = float(places[0]), float(places[-1] - places[0]) / (len(places) - 1)
+    last = len(places) - 1
+    origin, step = float(places[0]), float(places[-1] - places[0]) / last
     ends = (low - origin) / step, (high - origin) / step
-    if not all(map(math.isfinite, ends)):
-        return places
-    first, last = math.floor(ends[0] + SAME), math.ceil(ends[1] - SAME)
+    first = math.floor(ends[0] + SAME) if -ends[0] < spans * last else 0
+    last = math.ceil(ends[1] - SAME) if ends[1] - last < spans * last else last
     while last - first >= math.sqrt(2.0) * count:
         step, first, last = 2.0 * step, first // 2, -(-last // 2)
     return origin + step * np.arange(first, last + 1.0)

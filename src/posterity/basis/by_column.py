@@ -109,9 +109,9 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"x is {row[0].tolist()}: give finite numbers")
         return np.concatenate([_columns(basis, row[:, at])[0] for at, basis in self.blocks_])
 
-    def reaching(self, X: Array) -> Self:
+    def reaching(self, X: Array, known: float = 0.0) -> Self:
         """Return the same with bases that reach over rows ``X`` (n, d), as a spline's do."""
-        return self._with_bases([reaching(basis, X, at) for at, basis in self.blocks_])
+        return self._with_bases([reaching(basis, X, known, at) for at, basis in self.blocks_])
 
     def joined(self, other: Self) -> Self:
         """Return the same with bases that reach as far as those of ``other``, too."""
@@ -224,9 +224,9 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         raise ValueError(f"basis has a column {key!r}, which is not in X: {listed}")
 
 
-def reaching(basis: Any, X: Array, at: Any = slice(None)) -> Any:
+def reaching(basis: Any, X: Array, known: float = 0.0, at: Any = slice(None)) -> Any:
     """Return the basis that reaches over some columns of rows ``X`` (n, d), if it grows."""
-    return basis.reaching(X[:, at]) if hasattr(basis, "reaching") else basis
+    return basis.reaching(X[:, at], known) if hasattr(basis, "reaching") else basis
 
 
 def join_bases(one: Any, other: Any) -> Any:

@@ -67,8 +67,11 @@ class GrowingBasis(Basis, Protocol):
     True
     """
 
-    def reaching(self, X: Any) -> Self:
-        """Return the basis for rows ``X`` (n, d), too: this one, where it is good for all."""
+    def reaching(self, X: Any, known: float = 0.0) -> Self:
+        """Return the basis for rows ``X`` (n, d), too: this one, where it is good for all.
+
+        A few of them need not count much against so many that are ``known``.
+        """
 
     def joined(self, other: Self) -> Self:
         """Return the basis for the domains of both."""

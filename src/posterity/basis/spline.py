@@ -18,6 +18,7 @@ from posterity.basis._domain import (
     check_count,
     go_on,
     join_columns,
+    join_ranges,
     rank_places,
     spread,
 )
@@ -41,6 +42,8 @@ POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (4, 1e-5), (2, 1.0), (2, 0.
 LENGTH_SCALES = np.geomspace(1.0, 0.055, 7)
 # Of a line of unit variance over the domain [-1, 1], the inverse.
 VARIANCE_OF_LINE = 1.0 / 3.0
+# Where this many rows are known, one gets no knots so many spans away; as many, twice as many.
+ENOUGH_ROWS, MOST_SPANS = 50, 4.0
 PLACES = 200  # at which the variance of curves is averaged
 LEAST_LOG_VARIANCE = -27.0  # relative to the largest: what is beyond makes no difference
 
@@ -77,7 +80,7 @@ class Spline(LocalFunctions):
     ----------
     domain_ : (d, 2) array
     reach_ : (d, 2) array
-        From the first knot to the last: where it is a spline, and not yet a straight line.
+        From the first knot to the last, and to rows too far away for knots, which are on the line.
     knots_ : list of (c,) arrays, one for each feature
         Only its value where a feature has a single one so far; the feature is a straight line then.
     bends_ : list of (b, b - 2) arrays, one for each feature
@@ -97,9 +100,10 @@ class Spline(LocalFunctions):
 
     Without ``n_knots``, ``knots``, ``domain`` and another ``outside``, the domain grows with the
     rows that a model learns: knots join at the same distance, and where they would be many more
-    than at first, every other one goes. On the old domain all functions of the new knots are
-    functions of the old ones, so that what is known of these says all of those
-    (:meth:`columns_of`), and the model is the same as one that has had its knots from the start.
+    than at first, every other one goes. A few rows far from many stay on the line. On the old
+    domain all functions of the new knots are functions of the old ones, so that what is known of
+    these says all of those (:meth:`columns_of`), and the model is the same as one that has had its
+    knots from the start.
 
     Examples
     --------
@@ -158,14 +162,17 @@ class Spline(LocalFunctions):
         rows = []
         shares = np.linspace(0.0, 1.0, PLACES)[:, None]
         for spline, bends, mix, (low, high) in zip(
-            self._splines, self.bends_, self._mixes, self.reach_, strict=True
+            self._splines, self.bends_, self._mixes, self._ends, strict=True
         ):
             values = spline.transform((1.0 - shares) * low + shares * high) @ mix[:, 1:]
             rows.append(_compute_precisions(bends, values))
         return np.concatenate(rows, axis=1)
 
-    def reaching(self, X: Array) -> Self:
+    def reaching(self, X: Array, known: float = 0.0) -> Self:
         """Return the basis with knots over rows ``X`` (n, d), too: this one, if it has them.
+
+        Of a model that knows so many rows, a few far away shall not take the knots of the others:
+        a side on which rows are too far away keeps its knots for good.
 
         Examples
         --------
@@ -174,18 +181,25 @@ class Spline(LocalFunctions):
         [0.0, 51.0]
         """
         low, high = self.reach_.T
-        if not (np.count_nonzero(np.less(X, low) | np.greater(X, high)) and self._grows):
+        below, above = np.less(X, low), np.greater(X, high)
+        outside = below | above
+        if not (np.count_nonzero(outside) and self._grows):
             return self
-        ends = np.minimum(X.min(axis=0), low), np.maximum(X.max(axis=0), high)
-        return self._over(np.stack(ends, axis=1), self.knots_)
+        domain = join_ranges(self.reach_, np.stack([X.min(axis=0), X.max(axis=0)], axis=1))
+        sides = np.stack([below.any(axis=0), above.any(axis=0)], axis=1)
+        ends = np.where(sides, domain, self._ends)
+        least = MOST_SPANS if known >= ENOUGH_ROWS else np.inf
+        spans = least * (1.0 + np.count_nonzero(outside, axis=0) / max(known, 1.0))
+        return self._over(domain, ends, self.knots_, spans)
 
     def joined(self, other: Self) -> Self:
         """Return the basis with knots over what both reach, whichever is asked."""
         if not self._grows:
             return self
-        ends = [f(self.reach_, other.reach_) for f in (np.minimum, np.maximum)]
+        domain = join_ranges(self.reach_, other.reach_)
+        ends = join_ranges(self._ends, other._ends)
         knots = [max(both, key=rank_places) for both in zip(self.knots_, other.knots_, strict=True)]
-        return self._over(np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1), knots)
+        return self._over(domain, ends, knots, np.inf)
 
     def columns_of(self, other: Self) -> Array:
         """Columns of a basis that reaches further, by these: M (1 + m, 1 + m').
@@ -194,7 +208,7 @@ class Spline(LocalFunctions):
         knots have those of ``other`` among them; else as nearly as least squares can.
         """
         blocks = []
-        for feature, (low, high) in enumerate(self.reach_):
+        for feature, (low, high) in enumerate(self._ends):
             places = np.linspace(low, high, 3 * self._splines[feature].n_features_out_)
             mine, its = (
                 np.column_stack([np.ones(len(places)), one._columns_of(feature, places[:, None])])
@@ -208,12 +222,17 @@ class Spline(LocalFunctions):
         free = self.n_knots is None and self.domain is None and self.outside == "extend"
         return free and isinstance(self.knots, str) and self.knots == "even"
 
-    def _over(self, domain: Array, knots: list[Array]) -> Self:
-        """The basis over this domain (d, 2), whose knots go on from these."""
+    @property
+    def _ends(self) -> Array:
+        """(d, 2) first and last knots."""
+        return np.array([[places[0], places[-1]] for places in self.knots_])
+
+    def _over(self, domain: Array, ends: Array, knots: list[Array], spans: ArrayLike) -> Self:
+        """The basis of this domain (d, 2), whose knots go on from these to the ends (d, 2)."""
         new, count = copy(self), self._count_knots(len(domain))
         new.domain_ = domain
-        ends = zip(knots, *domain.T.tolist(), strict=True)
-        new._place([go_on(one, low, high, count) for one, low, high in ends])
+        each = zip(knots, *ends.T.tolist(), np.broadcast_to(spans, len(domain)), strict=True)
+        new._place([go_on(one, low, high, count, most) for one, low, high, most in each])
         return new
 
     def _needs_range(self) -> bool:
@@ -248,9 +267,7 @@ class Spline(LocalFunctions):
         """Take these splines, and their polynomials for single rows."""
         self._splines, self._mixes = splines, self._mix(splines)
         self._pieces = PiecewisePolynomials.of(splines, self._mixes)
-        ends = np.array([[places[0], places[-1]] for places in self.knots_])
-        low, high = np.minimum(ends, self.domain_), np.maximum(ends, self.domain_)
-        self.reach_ = np.stack([low[:, 0], high[:, 1]], axis=1)
+        self.reach_ = join_ranges(self._ends, self.domain_)
 
     def _mix(self, splines: list[SplineTransformer]) -> list[Array]:
         """Coefficients (b, m) of the columns of each feature."""

@@ -23,7 +23,8 @@ def reach(model: Any, X: Array, weights: Array | None) -> None:
     functions.check_finite(model, X)
     X = X if model._categories is None else X[:, model._categories.numbers]
     X = X if weights is None else X[weights > 0.0]
-    basis = reaching(model._fitted_basis, X) if len(X) else model._fitted_basis
+    known = model.n_observations_
+    basis = reaching(model._fitted_basis, X, known) if len(X) else model._fitted_basis
     if basis is not model._fitted_basis:
         model._take_over(_with_basis(model, basis))
 
