@@ -76,7 +76,9 @@ def test_experiment_says_what_the_library_says(visits: Path) -> None:
     assert predictive["arms"][1]["high"] == pytest.approx(high)
     assert predictive["decision"]["arm"] == "B"
     shown = invoke("experiment", visits, *EXPERIMENT).stdout
-    assert re.search(r"Decided after [\d,]+ of [\d,]+ rows so far: B is better than all others\.", shown)
+    assert re.search(
+        r"Decided after [\d,]+ of [\d,]+ rows so far: B is better than all others\.", shown
+    )
     assert "B beats A: +" in shown
     assert predictive["pairs"][0]["arm"] == "B"
     assert "control" in shown

@@ -244,6 +244,8 @@ def test_the_names_at_the_top_are_these() -> None:
 def test_every_basis_is_among_the_cases() -> None:
     import posterity.basis
 
-    transformers = {name for name in posterity.basis.__all__ if not name.startswith(("Basis", "Growing"))}
+    transformers = {
+        name for name in posterity.basis.__all__ if not name.startswith(("Basis", "Growing"))
+    }
     assert {type(basis).__name__ for basis in BASES} == transformers
     assert len(COUNTS) == len(X)

@@ -185,7 +185,7 @@ def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     if expected is None:
         return _restore_object(kind, values)
     # What was kept of an answer may have gone since.
-    late = {key: None for key in CAME_LATER & set(expected)}
+    late = dict.fromkeys(CAME_LATER & set(expected))
     gone = {key for key in values.keys() - set(expected) if key[0] == "_" and values[key] is None}
     values = late | {key: value for key, value in values.items() if key not in gone}
     if odd := sorted(values.keys() ^ set(expected)):
