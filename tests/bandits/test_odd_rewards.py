@@ -225,3 +225,22 @@ def test_what_is_refused_changes_nothing(model: str, rows: int) -> None:
             trial = copy.deepcopy(bandit)
             if refuse(lambda call=call, trial=trial: call(trial)) is not None:
                 assert go_on(trial) == right, name
+
+
+@pytest.mark.parametrize("seed", [268, 292, 316, 373])
+def test_an_arm_without_rewards_beside_some_whose_noise_differs(seed: int) -> None:
+    """Nothing is known of it: its width is not a number of negative degrees of freedom."""
+    rng, bandit, late = np.random.default_rng(seed), Bandit(arms=list("abcd"), rng=seed), []
+    earned = np.array(
+        [[1.0, 0.2, 0.1, 0.0], [0.7, 0.6, 0.0, 0.2], [0.9, 0.9, -0.2, 0.1], [1.1, -0.3, 0.2, 0.3]]
+    )
+    with np.errstate(all="raise"):
+        for i in range(20):
+            x = np.array([float(rng.random() < 0.4), rng.normal(), rng.normal()])
+            arm = bandit.decide(x).arm
+            reward = float(earned["abcd".index(arm)] @ [1.0, *x] + 0.5 * rng.normal())
+            late.append((i + rng.lognormal(np.log(3.0), 1.0), x, arm, reward))
+            for one in [one for one in late if one[0] <= i]:
+                bandit.learn_one(*one[1:])
+            late = [one for one in late if one[0] > i]
+    assert not np.isnan(bandit.beliefs(np.zeros((1, 3))).std).any()

@@ -259,7 +259,7 @@ class _Factors:
         variance, df, flat = (
             _noise_variance(sample, prior, noise),
             self.noise.df,
-            _count_flat(prior),
+            count_flat(prior),
         )
         rows = GroupBank.of(sample.rows).posteriors(prior.priors)[:, -1] ** 2 + sample.residuals
         if relative:
@@ -353,9 +353,9 @@ def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> fl
     return 1.0 / precision if precision > 0.0 else np.inf
 
 
-def _count_flat(prior: SharedPrior) -> float:
+def count_flat(prior: SharedPrior) -> float:
     """The number of directions in which a new group's prior is flat."""
     return float(np.count_nonzero(np.diagonal(prior.new_group_prior)[:-1] == 0.0))
 
 
-__all__ = ["GroupFactors", "Spread", "learn_factors", "let_groups_differ"]
+__all__ = ["GroupFactors", "Spread", "count_flat", "learn_factors", "let_groups_differ"]

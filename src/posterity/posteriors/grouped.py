@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.group_variances import count_flat
 from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
@@ -601,14 +602,19 @@ class GroupedPosterior:
             one = self.noise.predictive(zeros[0], zeros[1], reading.residual_df, reading.residual)
             df = float(getattr(one, "df", np.inf))
             return df, np.repeat(one.scale, len(slots)), np.zeros((0, 2))
+        of_new = own[-1, 0] + count_flat(reading.prior)
         own = take_groups(own, slots)
         # Degrees of freedom as at the last update: the same holds until the next one.
         then = self.bank.count if self.sample is None else self.sample.counts
         degrees = own[:, 0] + take_groups(np.append(then, 0.0), slots)
+        degrees = np.where(degrees > 0.0, degrees, of_new)
         stretch = np.array([find_t_quantile(ONE_SD, each) for each in degrees.tolist()])
         stretch /= find_t_quantile(ONE_SD, np.inf)
         own[:, 0] += np.append(self.bank.count, 0.0)[slots]
-        return np.inf, stretch * np.sqrt((own[:, 1] + roots**2) / own[:, 0]), own
+        # Of groups with fewer rows than directions that the prior leaves open nothing is known.
+        unknown = np.full(len(own), np.inf)
+        variance = np.divide(own[:, 1] + roots**2, own[:, 0], out=unknown, where=own[:, 0] > 0.0)
+        return np.inf, stretch * np.sqrt(variance), own
 
     def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
         """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
