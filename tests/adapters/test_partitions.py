@@ -300,7 +300,8 @@ def test_scores_of_groups_are_those_of_one_machine() -> None:
     predictive = [core.score(task, *pair)[1] for pair in zip(begun, parts, strict=True)]
     X, y = table.drop_columns(["y"]), table["y"].to_numpy()
     whole = progressive_validation(model, X, y)
-    np.testing.assert_allclose(merged_results(predictive).log_score, whole.log_score, rtol=1e-9)
+    # How far the noises of groups differ is learned again on a schedule, which each part begins.
+    np.testing.assert_allclose(merged_results(predictive).log_score, whole.log_score, rtol=1e-3)
 
 
 def test_models_of_groups_have_to_name_their_keys() -> None:
