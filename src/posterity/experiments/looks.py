@@ -36,15 +36,14 @@ def keep_look(looks: tuple[Look, ...], look: Look) -> tuple[Look, ...]:
 
 def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> Any:
     """A pandas data frame of looks: rows, arm, effect, low, high."""
-    pandas = require_pandas("effects_over_time")
-    names = {"effect": "effects", "low": "low", "high": "high"}
     columns = {
         "rows": np.repeat([look.rows for look in looks], len(arms)),
         "arm": list(arms) * len(looks),
+        "effect": np.ravel([look.effects for look in looks]),
+        "low": np.ravel([look.low for look in looks]),
+        "high": np.ravel([look.high for look in looks]),
     }
-    for name, field in names.items():
-        columns[name] = np.array([getattr(look, field) for look in looks]).reshape(-1)
-    return pandas.DataFrame(columns)
+    return require_pandas("effects_over_time").DataFrame(columns)
 
 
 __all__ = ["Look", "keep_look", "make_frame"]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions._digits import count_decimals
+
 Array = NDArray[np.float64]
 
 # How many times the rows so far a sentence tells anyone to wait for.
@@ -65,10 +67,10 @@ class Pair:
 
     def _describe_effect(self) -> str:
         scale, unit = (100.0, " points") if self.in_points else (1.0, "")
-        numbers = scale * np.array([self.effect, self.low, self.high])
-        # Two digits of the interval's width: those beyond say nothing.
-        decimals = max(1 - math.floor(math.log10(numbers[2] - numbers[1])), 0)
-        effect, low, high = (f"{number:+,.{decimals}f}" for number in numbers)
+        decimals = count_decimals(scale * self.low, scale * self.high)
+        effect, low, high = (
+            f"{scale * one:+,.{decimals}f}" for one in (self.effect, self.low, self.high)
+        )
         told = f"{effect}{unit} ({low} to {high})"
         if not math.isfinite(self.lift_low + self.lift_high):
             return told

@@ -29,6 +29,8 @@ from posterity.kernel import leading_dimension
 AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
+# Fields that some files were written before, and that are None in these.
+_CAME_LATER = frozenset({"terms", "_reading"})
 
 
 class Decoder:
@@ -176,16 +178,12 @@ def _is_count(array: AnyArray) -> bool:
     return bool((array >= 0.0).all() and (array <= LARGEST).all())
 
 
-# Fields that some files were written before, and that are None in these.
-CAME_LATER = frozenset({"terms", "_reading"})
-
-
 def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     expected = fields_of(kind)
     if expected is None:
         return _restore_object(kind, values)
     # What was kept of an answer may have gone since.
-    late = dict.fromkeys(CAME_LATER & set(expected))
+    late = dict.fromkeys(_CAME_LATER & set(expected))
     gone = {key for key in values.keys() - set(expected) if key[0] == "_" and values[key] is None}
     values = late | {key: value for key, value in values.items() if key not in gone}
     if odd := sorted(values.keys() ^ set(expected)):

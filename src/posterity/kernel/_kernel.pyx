@@ -24,13 +24,6 @@ cdef extern from "posterity_kernel.h" nogil:
     Py_ssize_t pk_remove_rows(double *T, double *buffer, const pk_rows *rows, pk_shape shape, double *least)
     int pk_learn_stabilized(double *T, double *buffer, double *flight, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
     void pk_learn_directional(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const double *prior, const pk_before *before)
-    ctypedef struct pk_walk:
-        const double *variance
-        const double *elapsed
-        Py_ssize_t slope
-        double *step
-        double *work
-    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
     void pk_learn_random_walk(double *T, double *buffer, const pk_rows *rows, pk_shape shape, const pk_walk *walk, const pk_before *before)
     void pk_slide(double *T, double *buffer, double *flight, const pk_rows *rows, const double *prior, Py_ssize_t oldest, Py_ssize_t start, const Py_ssize_t *leave, pk_shape shape, const pk_before *before)
     void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)

@@ -23,13 +23,6 @@ cdef extern from "posterity_site_rows.h" nogil:
     void pk_find_sites(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *precision, double *target, double *log_normalizer)
     void pk_find_moments(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *variance, const double *weights, double *log_mass, double *moved, double *ratio)
     void pk_expected_labels(Py_ssize_t n, const double *mean, const double *variance, double *log_yes, double *log_no)
-    ctypedef struct pk_walk:
-        const double *variance
-        const double *elapsed
-        Py_ssize_t slope
-        double *step
-        double *work
-    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
     int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l, const pk_rows *rows, const double *offsets, const double *prior, const pk_walk *walk, pk_shape shape, const pk_predictions_out *outputs)
 
 cdef extern from "posterity_matching.h" nogil:

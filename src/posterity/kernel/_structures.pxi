@@ -36,6 +36,15 @@ cdef extern from "posterity_flight.h" nogil:
         double *residual
     Py_ssize_t PK_FLIGHT_SIZE(pk_shape shape)
 
+cdef extern from "posterity_forgetting.h" nogil:
+    ctypedef struct pk_walk:
+        const double *variance
+        const double *elapsed
+        Py_ssize_t slope
+        double *step
+        double *work
+    Py_ssize_t PK_WALK_SIZE(pk_shape shape)
+
 cdef extern from "posterity_average.h" nogil:
     ctypedef struct pk_expert_weights:
         Py_ssize_t rates, members, lanes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from posterity.distributions._digits import count_decimals
 from posterity.model.engines import TermRows
 
 
@@ -38,8 +37,7 @@ def _list_estimates(table: Any) -> str:
 
 def _write_estimate(name: str, mean: float, low: float, high: float) -> str:
     """To two digits of the interval's width."""
-    width = high - low
-    places = max(0, 1 - int(np.floor(np.log10(width)))) if 0.0 < width < np.inf else 3
+    places = count_decimals(low, high)
     return f"{name} {mean:.{places}f} ({low:.{places}f} to {high:.{places}f})"
 
 
