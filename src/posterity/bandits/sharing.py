@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, get_beliefs
+from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, StudentBeliefs, get_beliefs
 from posterity.bandits.probability_best import Mask
+from posterity.bandits.rising import RisingBeliefs
 from posterity.distributions import Normal
+from posterity.generalized.base import GeneralizedModel
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
@@ -122,7 +124,23 @@ class SeparateArms(Arms):
 
     def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
         """See :class:`Arms`."""
-        return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
+        eta = self._believe_predictors(X)
+        if eta is None:
+            return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
+        normal = eta[..., 0], np.sqrt(eta[..., 1]), np.full(allowed.shape, np.inf)
+        believed = StudentBeliefs(*map(np.ascontiguousarray, (*normal, allowed)))
+        return RisingBeliefs(believed, self.prototype._likelihood())
+
+    def _believe_predictors(self, X: Array) -> Array | None:
+        """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.
+
+        Nor where the eta of an arm is not normal.
+        """
+        if not isinstance(self.prototype, GeneralizedModel):
+            return None
+        nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
+        arms = [model._believe_rows(X) if is_known(model) else nothing for model in self.models]
+        return None if any(arm is None for arm in arms) else np.stack(arms, axis=1)
 
 
 @dataclass

@@ -65,6 +65,17 @@ class GeneralizedModel(LinearEstimator):
         likelihood = self._get_learned_likelihood()
         return Transformed(eta, likelihood.mean, likelihood.link_function)
 
+    def _believe_rows(self, X: Array) -> Array | None:
+        """Mean and variance (n, 2) of eta, as a stream's next rows are predicted by one triangle.
+
+        None where these hang on more than that.
+        """
+        if self._learns_parameter or not self._has_fast_predict_one:
+            return None
+        path: Any = self._open_row_path()
+        believed = [path.believe(row) for row in X]
+        return None if None in believed else np.array(believed)
+
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
     ) -> tuple[Array, Array]:

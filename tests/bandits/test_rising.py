@@ -1,0 +1,85 @@
+"""Arms whose rewards rise with a linear predictor are read by two numbers of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from posterity import BayesianLogisticRegression, BayesianPoissonRegression
+from posterity.bandits import Bandit
+from posterity.bandits.beliefs import Beliefs, StudentBeliefs
+from posterity.bandits.rising import RisingBeliefs
+from posterity.distributions import Normal
+from posterity.distributions.transformed import Transformed
+from posterity.likelihoods import Bernoulli
+
+LIKELIHOOD = Bernoulli()
+
+
+@pytest.fixture
+def pair():
+    """The same beliefs of two contexts and three arms, in both ways."""
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(size=(2, 3)), rng.uniform(0.1, 1.0, size=(2, 3))
+    allowed = np.array([[True, True, True], [True, False, True]])
+    normals = StudentBeliefs(mean, sd, np.full((2, 3), np.inf), allowed)
+    functions = LIKELIHOOD.mean, LIKELIHOOD.link_function
+    arms = [Transformed(Normal(*each), *functions) for each in zip(mean.T, sd.T, strict=True)]
+    return RisingBeliefs(normals, LIKELIHOOD), Beliefs(arms, allowed)
+
+
+@pytest.mark.parametrize("name", ["mean", "std", "unknown", "first"])
+def test_what_is_read_is_that_of_the_arms_one_by_one(pair, name):
+    together, apart = (getattr(one, name) for one in pair)
+    np.testing.assert_allclose(together, apart, rtol=1e-12)
+
+
+def test_quantiles_and_sums_are_those_of_the_arms(pair):
+    together, apart = pair
+    np.testing.assert_allclose(together.quantile(0.9), apart.quantile(0.9), rtol=1e-12)
+    weights = np.full((2, 3), 1.0 / 3.0)
+    np.testing.assert_allclose(together.bound(weights, 0.9), apart.bound(weights, 0.9), rtol=1e-12)
+    margins = [one.shift(np.array([0.1, 0.0, 0.2]), one.allowed).mean for one in pair]
+    np.testing.assert_allclose(*margins, rtol=1e-12)
+
+
+def test_the_best_arm_is_that_of_the_largest_predictor(pair):
+    together, apart = pair
+    np.testing.assert_allclose(together.probability_best(), apart.probability_best(), atol=1e-5)
+    draws = together.sample(20_000, np.random.default_rng(1))
+    np.testing.assert_allclose(draws.mean(axis=0), together.mean, atol=0.01)
+    assert np.all((draws > 0.0) & (draws < 1.0))
+
+
+@pytest.mark.parametrize("model", [BayesianLogisticRegression(), BayesianPoissonRegression()])
+def test_a_stream_believes_about_what_all_rows_say(model):
+    rng = np.random.default_rng(2)
+    X, bandit = rng.normal(size=(300, 2)), Bandit(model, ["a", "b"])
+    for x in X:
+        decision = bandit.decide(x)
+        bandit.learn_one(decision, float(rng.random() < (0.2 if decision.arm == "a" else 0.4)))
+    beliefs = bandit.beliefs(X[:5])
+    exact = [arm.predict_mean_distribution(X[:5]) for arm in bandit._arms.models]
+    for k, one in enumerate(exact):
+        assert np.all(np.abs(beliefs.mean[:, k] - one.mean()) < 0.6 * one.std())
+        np.testing.assert_allclose(beliefs.std[:, k], one.std(), rtol=0.4)
+
+
+def test_one_context_is_believed_in_as_among_others():
+    rng = np.random.default_rng(3)
+    X, bandit = rng.normal(size=(80, 2)), Bandit(BayesianLogisticRegression(), [0, 1, 2])
+    bandit.learn(X[:1], [0], [1.0])
+    for x in X:
+        bandit.learn_one(x, int(rng.integers(2)), float(rng.random() < 0.3))
+    several, one = bandit.propensities(X[:4]), bandit.propensities(X[2:3])
+    np.testing.assert_allclose(several[2], one[0], rtol=1e-12)
+    assert np.all(several[:, 2] > 0.9)  # nothing is known of the third, which comes first
+
+
+def test_a_label_that_came_first_keeps_its_side():
+    X = np.random.default_rng(4).normal(size=(60, 1))
+    model = BayesianLogisticRegression()
+    for x in X:
+        model.learn_one(x, float(x[0] > -0.7))
+    assert model._flipped
+    assert model._believe_rows(np.array([[2.0]]))[0, 0] > 0.0
