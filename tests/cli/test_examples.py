@@ -18,6 +18,7 @@ pytest.importorskip("vl_convert", reason="reports need posterity[report]")
 from posterity.bandits import Bandit
 from posterity.cli.clicks import simulate_clicks
 from posterity.cli.commands import posterity
+from posterity.cli.group import PURPOSES
 from posterity.files import save
 
 
@@ -108,6 +109,13 @@ def test_the_first_example_reads_the_table_of_the_demo() -> None:
         ["evaluate", "rides.csv"],
     )
     run(second)
+
+
+def test_the_help_lists_every_verb_once_under_what_it_is_for() -> None:
+    listed = [verb for verbs in PURPOSES.values() for verb in verbs]
+    assert sorted(listed) == sorted(posterity.commands)
+    text = CliRunner().invoke(posterity, ["--help"]).output
+    assert all(f"\n  {verb} " in text for verb in listed)
 
 
 @pytest.mark.slow

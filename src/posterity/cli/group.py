@@ -68,10 +68,35 @@ class Problem(click.ClickException):
 COMMAND_LINE = "posterity.written"
 
 
+# What the verbs are for, in the order of the help.
+PURPOSES = {
+    "Try it": ("demo",),
+    "Check a model": ("evaluate", "compare"),
+    "Learn and predict": ("fit", "update", "predict", "show", "merge", "unlearn"),
+    "Look ahead": ("forecast",),
+    "Decide": ("plan", "experiment", "off-policy"),
+    "Serve": ("serve", "audit", "import"),
+}
+
+
 class OneLineErrors(click.Group):
     """A group that says what is wrong in one line on stderr, and is quiet when a pipe closes."""
 
     command_class = Verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs under what they are for; a group of others in one list."""
+        verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        purposes = PURPOSES if "fit" in verbs else {"Commands": tuple(verbs)}
+        width = max(map(len, verbs))
+        for purpose, names_of_verbs in purposes.items():
+            lines = [
+                (name.ljust(width), verb.get_short_help_str(limit=formatter.width))
+                for name in names_of_verbs
+                if (verb := verbs.get(name))
+            ]
+            with formatter.section(purpose):
+                formatter.write_dl(lines)
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         """Run, and turn every foreseen failure into a line and an exit code."""

@@ -86,6 +86,7 @@ class HeavyTailedPosterior(LinearPosterior):
     log_evidence = read_along("state.log_predictive")  # after a fit Laplace's approximation
     scale = read_along("state.tally.scale")
     feature_scales = read_along("state.inner.feature_scales")
+    feature_means = read_along("state.inner.feature_means")
     # The noise that is likeliest now: of predictions, and of rows that came together. Others are
     # learned under ``likelihood``: fewer degrees of freedom would claim that they tell too much.
     in_force = read_along("state.tally.noise")

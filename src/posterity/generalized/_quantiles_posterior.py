@@ -49,6 +49,7 @@ class QuantilesPosterior:
     n_coefficients = read_along("first.n_coefficients")
     n_observations = read_along("first.n_observations")
     feature_scales = read_along("first.feature_scales")
+    feature_means = read_along("first.feature_means")
     find_sums_to_one = read_along("first.find_sums_to_one")
     never_varied = read_along("first.never_varied")
 

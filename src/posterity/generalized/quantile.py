@@ -110,7 +110,7 @@ class BayesianQuantileRegression(HeavyTailedRegression):
         >>> model = BayesianQuantileRegression(quantile=[0.1, 0.9])
         >>> model = model.fit([[0], [1], [2], [3]], [0.1, 1.0, 1.9, 3.1])
         >>> model.model_of(0.9)
-        BayesianQuantileRegression(quantile=0.9)
+        BayesianQuantileRegression(quantile=0.9): 4 rows, 1 feature
         """
         self._posterior  # noqa: B018 - not fitted comes first
         quantiles = self._quantiles()

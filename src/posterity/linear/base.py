@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.distributions.mixing import mix_table
+from posterity.distributions.shown_table import show_table
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
@@ -155,7 +156,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
         each = scales[contrasts.places]
         table["effect_per_sd"] = table["mean"] * np.tile(each, len(table) // len(each))
-        return add_ratios(table, self._ratio())
+        return show_table(add_ratios(table, self._ratio()))
 
     @property
     def feature_scales_(self) -> Array:
@@ -207,6 +208,13 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         return self._posterior.changes
 
     # ---- inner -----------------------------------------------------------------------------------
+
+    def _list_learned(self) -> list[str]:
+        rows, left = self.n_observations_, self.n_effective_
+        told = [f"{rows:,.6g} row{'s' * (rows != 1.0)}"]
+        if left < rows:
+            told[0] += f" that weigh {left:,.4g} today"
+        return [*told, f"{self.n_features_in_:,} feature{'s' * (self.n_features_in_ != 1)}"]
 
     def _ratio(self) -> str:
         """Return the name of exp(coefficient), where that has a meaning."""

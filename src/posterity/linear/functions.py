@@ -126,6 +126,24 @@ def names(basis: Basis, features: ArrayLike | None, count: int) -> list[str]:
     return [f"function {number}" for number in range(count)]
 
 
+def list_blocks(basis: Basis | None, n: int) -> list[tuple[list[int], int]]:
+    """Which of ``n`` features make columns together, in the order of these, and how many."""
+    if basis is None:
+        return [([place], 1) for place in range(n)]
+    row = np.zeros((1, n))
+    if not isinstance(basis, ByColumn):
+        return [(list(range(n)), _functions(basis, row).shape[1])]
+    return [
+        part
+        for at, one in basis.blocks_
+        for part in (
+            [([place], 1) for place in at]
+            if one is None
+            else [(list(at), _functions(one, row[:, at]).shape[1])]
+        )
+    ]
+
+
 def get_prior_shapes(basis: Basis) -> Array | None:
     """(L, m) prior precisions that the basis brings, if it does."""
     if not hasattr(basis, "prior_precisions"):

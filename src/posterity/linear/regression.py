@@ -377,3 +377,10 @@ class BayesianLinearRegression(GaussianRegression):
     noise_precision: float | None = None
     noise_prior: tuple[float, float] = (0.0, 0.0)
     noise: Literal["constant", "linear"] = "constant"
+
+    def _list_learned(self) -> list[str]:
+        told = super()._list_learned()
+        precision = np.asarray(getattr(self, "noise_precision_", 0.0))  # each row may have its own
+        if precision.ndim == 0 and 0.0 < precision < np.inf:
+            told.append(f"noise sd {float(precision) ** -0.5:,.6g}")
+        return told

@@ -96,6 +96,16 @@ class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
             )
         return self._posterior_or_none
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, and of what has learned how much that was."""
+        parameters = super().__repr__(N_CHAR_MAX)
+        learned = [] if self._posterior_or_none is None else self._list_learned()
+        return f"{parameters}: {', '.join(learned)}" if learned else parameters
+
+    def _list_learned(self) -> list[str]:
+        """How much was learned, each thing in a few words."""
+        return []
+
     @classmethod
     @cache  # reading the signature takes longer than a small fit
     def _get_param_names(cls) -> list[str]:

@@ -15,6 +15,7 @@ from posterity.plots.checks import (
 )
 from posterity.plots.differences import plot_differences
 from posterity.plots.effects import plot_groups, plot_partial_effect
+from posterity.plots.explanation import plot_explanation
 from posterity.plots.forecast_checks import (
     plot_autocorrelation,
     plot_coverage_by_step,
@@ -38,6 +39,7 @@ __all__ = [
     "plot_differences",
     "plot_error_along_time",
     "plot_evidence",
+    "plot_explanation",
     "plot_forecast",
     "plot_forms",
     "plot_groups",

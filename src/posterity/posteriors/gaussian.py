@@ -332,6 +332,17 @@ class LinearPosterior:
             # Below the intercept's row: about the mean, however large that is.
             return np.sqrt(np.square(root[1:, 1:]).sum(axis=0)) / np.abs(root[0, 0])
 
+    def feature_means(self) -> Array:
+        """(m,) means of the features, each row counted by its weight here; 0 without an intercept.
+
+        NaN before any rows.
+        """
+        if not self.intercept:
+            return np.zeros(self.n_features)
+        root = self.without_prior().factor.root
+        with np.errstate(invalid="ignore"):
+            return np.asarray(root[0, 1:] / root[0, 0])
+
     def find_sums_to_one(self) -> list[NDArray[np.intp]]:
         """Sets of columns of zeros and ones of which each row has one 1, as the intercept has."""
         if not self.intercept:

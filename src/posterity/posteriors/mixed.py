@@ -71,6 +71,7 @@ class MixedPosterior(LinearPosterior):
     prior_precision = read_along("best.prior_precision")
     pearson = read_along("best.pearson")
     feature_scales = read_along("best.feature_scales")
+    feature_means = read_along("best.feature_means")
     find_sums_to_one = read_along("best.find_sums_to_one")
     never_varied = read_along("best.never_varied")
     unseen_effects = read_along("best.unseen_effects")

@@ -370,6 +370,7 @@ class TargetsPosterior:
     n_coefficients = read_along("wide.n_coefficients")
     # Of the features, which all targets share.
     feature_scales = read_along("wide.feature_scales")
+    feature_means = read_along("wide.feature_means")
     find_sums_to_one = read_along("wide.find_sums_to_one")
     # The log evidence log p(y) of all targets together.
     log_evidence = read_along("reading.log_evidence")

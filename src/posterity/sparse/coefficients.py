@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.shown_table import show_table
 from posterity.linear.contrasts import Base
 from posterity.linear.ratios import add_ratios
 from posterity.sparse.contrasts import choose_level_bases, compare_levels
@@ -125,7 +126,7 @@ class Coefficients:
             "probability_positive": each.sf(0.0),
         }
         frame = require_pandas().DataFrame(table, index=names)
-        return add_ratios(frame, self._likelihood().ratio)
+        return show_table(add_ratios(frame, self._likelihood().ratio))
 
     @property
     def n_observations_(self) -> float:
