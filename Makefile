@@ -140,6 +140,7 @@ figures: $(STAMPS)/test $(STAMPS)/installed  ## draw the figures of the document
 	$(PYTHON) docs/figures.py $(ARGS)
 	$(PYTHON) docs/figures_likelihoods.py $(ARGS)
 	$(PYTHON) docs/figures_gallery.py $(ARGS)
+	$(PYTHON) docs/figures_moving.py
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) build dist docs/_build docs/_notebooks docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis
