@@ -277,10 +277,15 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
     together, one_by_one = make_bank(form, levels), make_bank(form, levels)
     learn(together, levels, form, 0, 5)
     learn(one_by_one, levels, form, 0, 5)
-    for column, bank in enumerate(learn_each(together, levels, form, 5, 80), start=5):
+    banks = list(learn_each(together, levels, form, 5, 80))
+    triangles = np.concatenate([bank.triangles for bank in banks]).reshape(
+        75, 3, *one_by_one.triangles.shape[1:]
+    )
+    counts = np.concatenate([bank.count for bank in banks]).reshape(75, 3)
+    for column, (triangle, count) in enumerate(zip(triangles, counts, strict=True), start=5):
         learn(one_by_one, levels, form, column, column + 1)
-        np.testing.assert_allclose(bank.triangles, one_by_one.triangles, rtol=1e-12, atol=1e-9)
-        np.testing.assert_allclose(bank.count, one_by_one.count)
+        np.testing.assert_allclose(triangle, one_by_one.triangles, rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(count, one_by_one.count)
 
 
 def test_a_slope_that_turned_is_followed() -> None:

@@ -76,7 +76,7 @@ class Learner:
         )
 
     def _learn_along(self, levels: Levels, columns: Sequence[int]) -> Iterator[GroupBank]:
-        """Yield what is known before each of these columns; neighbours are learned together."""
+        """Yield banks of what is known before these columns; neighbours are learned together."""
         first, last = columns[0], columns[-1]
         if self.form.rows is not None or last - first >= len(columns):
             for column in columns:
@@ -84,10 +84,10 @@ class Learner:
                 yield self.bank
             return
         self.learn_until(levels, first)
-        yield self.bank
-        for bank in learn_each(self.bank, levels, self.form, first, last):
-            self.bank, self.learned = bank, self.learned + 1
-            yield bank
+        yield (some := self.bank)
+        for some in learn_each(self.bank, levels, self.form, first, last):
+            yield some
+        self.bank, self.learned = some.select(np.arange(-self.bank.size, 0)), last
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """Return the state that forecasts from the last column learned start from.

@@ -158,13 +158,14 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
 def learn_each(
     bank: GroupBank, levels: Levels, form: Form, first: int, stop: int
 ) -> Iterator[GroupBank]:
-    """The same as it is after each column. What ``bank`` knows stays as it is.
+    """Banks of what is known after each column, (n S,) of some columns one after another.
 
-    Some columns are learned at once, each by a copy that learns those before it, too.
+    What ``bank`` knows stays as it is. Columns are learned at once, each by a copy that learns
+    those before it, too.
     """
-    begin = min(max(first, form.length), stop)
-    yield from itertools.repeat(bank, begin - first)
-    size = bank.size
+    begin, size = min(max(first, form.length), stop), bank.size
+    if begin > first:
+        yield bank.repeat(begin - first)
     ahead = int(np.clip(TOGETHER // (size * bank.n_coefficients**2 + 1), 1, MOST_TOGETHER))
     for start in range(begin, stop, ahead):
         columns = min(ahead, stop - start)
@@ -177,9 +178,8 @@ def learn_each(
         _learn(
             copies, rows[row], (copy * size + numbers[row]).astype(np.int32), slots, form.discount
         )
-        for column in range(columns):
-            bank = copies.select(slots // size == column)
-            yield bank
+        yield copies
+        bank = copies.select(np.arange(-size, 0))
 
 
 def compute_residuals(
