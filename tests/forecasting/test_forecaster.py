@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -286,6 +287,40 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
         learn(one_by_one, levels, form, column, column + 1)
         np.testing.assert_allclose(triangle, one_by_one.triangles, rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(count, one_by_one.count)
+
+
+@pytest.mark.parametrize("h", [1, 3])
+def test_a_series_that_goes_on_is_forecast_as_one_learned_at_once(monthly: Array, h: int) -> None:
+    """With rows between that are not forecast, an outlier, and one that has no logarithm."""
+    y = monthly.copy()
+    y[131], y[134] = 40.0 * y[131], -1.0
+    forms = [Form(), Form(1, (1, 2, 12), log=True), Form(12)]
+    stream = Forecaster(forms=forms, seasonality=12).fit(y[:120])
+    for row in range(120, 138):
+        stream.learn_one(y[row])
+        if row in (123, 124):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answers = [
+                np.stack([*some.interval(0.9), some.median()])
+                for some in (
+                    stream.forecast(h),
+                    Forecaster(**stream.get_params()).fit(y[: row + 1]).forecast(h),
+                )
+            ]
+        np.testing.assert_allclose(*answers, rtol=1e-7)
+
+
+def test_branches_of_a_series_that_goes_on_do_not_disturb_each_other(monthly: Array) -> None:
+    one = Forecaster(forms=[Form(), Form(1, (1, 2))]).fit(monthly[:60])
+    expected = one.forecast(2)
+    other = one.before(0)
+    other.learn_one(1.1 * monthly[60])
+    other.forecast(2)
+    np.testing.assert_array_equal(one.forecast(2).median(), expected.median())
+    again = Forecaster(forms=one.forms).fit(monthly[:61]).forecast(2)
+    np.testing.assert_allclose(one.learn_one(monthly[60]).forecast(2).median(), again.median())
 
 
 def test_a_slope_that_turned_is_followed() -> None:

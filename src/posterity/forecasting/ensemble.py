@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,10 @@ class Learner:
     typical: NDArray[np.bool_]
     learned: int = 0
     priors: dict[int, Prior | None] = field(default_factory=dict)
+
+    def copy(self) -> Learner:
+        """An independent learner with the same rows."""
+        return replace(self, bank=self.bank.copy(), priors=dict(self.priors))
 
     def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
@@ -199,6 +203,13 @@ def begin_learners(
         for form in forms
     ]
     return learners, levels
+
+
+def is_steady(panel: Panel, forms: Sequence[Form]) -> bool:
+    """Whether forms learn the values of a panel as they are, whatever else comes."""
+    plain = np.isfinite(panel.values).all() and not panel.columns.shape[2]
+    positive = (panel.values > 0.0).all() or not any(form.log for form in forms)
+    return bool(plain and positive and not any(form.shared for form in forms))
 
 
 def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -> FormLevels:

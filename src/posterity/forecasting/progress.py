@@ -16,6 +16,7 @@ from posterity.forecasting.ensemble import (
     FormLevels,
     Learner,
     begin_learners,
+    is_steady,
     join_paths,
     make_levels,
 )
@@ -186,8 +187,8 @@ def _forecast_stretches(
     stretches = _plan_stretches(whole, first, h)
     tried = {origin for stretch in stretches for origin in stretch.origins}
     learners, _ = begin_learners(forms, whole.before(whole.length - first))
-    trials = Trials.of(learners, h)
-    for together in [stretches] if _is_steady(whole, forms) else [[one] for one in stretches]:
+    trials = Trials.of(forms, h)
+    for together in [stretches] if is_steady(whole, forms) else [[one] for one in stretches]:
         now, first, stop = together[0].now, together[0].columns.start, together[-1].columns.stop
         # Effects of columns, and by how much levels have moved, are known better by now.
         if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
@@ -198,19 +199,12 @@ def _forecast_stretches(
         for start in range(first, stop, most):
             columns = range(start, min(start + most, stop))
             drawn = Drawn.of(learners, levels, whole, columns, h, size)
-            drawn.part([column for column in columns if column in tried]).add_to(trials, whole)
+            drawn.part([column for column in columns if column in tried]).add_to(trials)
             for stretch in together:
                 some = [column for column in columns if column in stretch.columns]
                 if some:
                     scores = _try(trials, stretch, whole, size)
                     yield range(some[0], some[-1] + 1), drawn.part(some).mix(scores, whole)
-
-
-def _is_steady(panel: Panel, forms: Sequence[Form]) -> bool:
-    """Whether forms learn the values of a panel as they are, whatever else comes."""
-    plain = np.isfinite(panel.values).all() and not panel.columns.shape[2]
-    positive = (panel.values > 0.0).all() or not any(form.log for form in forms)
-    return bool(plain and positive and not any(form.shared for form in forms))
 
 
 def _try(trials: Trials, stretch: Stretch, whole: Panel, size: int) -> TrialScores:
@@ -261,11 +255,11 @@ class Drawn:
         knows = [known[rows] for known in self.knows]
         return Drawn(columns, self.typical, knows, [path.part(rows) for path in self.paths])
 
-    def add_to(self, trials: Trials, panel: Panel) -> None:
+    def add_to(self, trials: Trials) -> None:
         """Have trials of these columns, if there are any."""
         if self.columns:
             for number, (knows, path) in enumerate(zip(self.knows, self.paths, strict=True)):
-                trials.add(number, self.columns, knows, path, panel)
+                trials.add(number, self.columns, knows, path)
 
     def mix(self, scores: TrialScores, panel: Panel) -> Marginals:
         """The mixtures of all forms, weighed by scores."""
