@@ -167,7 +167,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for name in ("prophet", "cmdstanpy"):
         logging.getLogger(name).disabled = True
-    asked = {"ours": ask_posterity}
+    asked: dict[str, Callable[[Any, Set], Array]] = {"ours": ask_posterity}
     asked |= {name: ask for name, (package, ask) in PEERS.items() if util.find_spec(package)}
     print(f"| set | {' | '.join(asked)} |")
     print("|---|" + "---:|" * len(asked))

@@ -211,7 +211,7 @@ def _try(trials: Trials, stretch: Stretch, whole: Panel, size: int) -> TrialScor
     """Scores by which the forms of a stretch are weighed; what was not yet tried is."""
     missing = [origin for origin in stretch.origins if origin not in trials.of_columns]
     if missing:
-        draws = choose_draws(size, np.count_nonzero(stretch.now.typical))
+        draws = choose_draws(size, int(stretch.now.typical.sum()))
         trials.run(*begin_learners(trials.forms, stretch.now), whole, missing, draws)
     return trials.scores(stretch.now, stretch.origins, stretch.steps)
 

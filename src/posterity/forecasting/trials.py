@@ -189,14 +189,14 @@ class Trials:
         """Return the scores of the first ``h`` steps after each of these columns."""
         shape = (4, len(self.forms), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
-        mean, sd, *sums = np.concatenate([np.empty(shape), *some], axis=3)
+        mean, sd, total, total_sd = np.concatenate([np.empty(shape), *some], axis=3)
         outcomes = get_outcomes_from(panel.values, origins, h)
         log = np.array([form.log for form in self.forms])
         crps = np.empty(mean.shape)
         for scale in (False, True):
             which = log == scale
             crps[which] = compute_normal_crps(mean[which], sd[which], outcomes, log=scale)
-        totals = compute_normal_crps(*sums, np.cumsum(outcomes, axis=2), log=False)
+        totals = compute_normal_crps(total, total_sd, np.cumsum(outcomes, axis=2), log=False)
         odds = compute_log_odds(self.forms, panel)
         return TrialScores(mean, sd, crps, totals, outcomes, log, odds)
 
