@@ -81,17 +81,16 @@ class Learner:
 
     def _learn_along(self, levels: Levels, columns: Sequence[int]) -> Iterator[GroupBank]:
         """Yield banks of what is known before these columns; neighbours are learned together."""
-        first, last = columns[0], columns[-1]
-        if self.form.rows is not None or last - first >= len(columns):
-            for column in columns:
-                self.learn_until(levels, column)
-                yield self.bank
-            return
-        self.learn_until(levels, first)
-        yield (some := self.bank)
-        for some in learn_each(self.bank, levels, self.form, first, last):
-            yield some
-        self.bank, self.learned = some.select(np.arange(-self.bank.size, 0)), last
+        ends = np.flatnonzero(np.diff(columns) != 1)
+        runs = np.split(np.array(columns), ends + 1) if self.form.rows is None else columns
+        for run in map(np.atleast_1d, runs):
+            first, last = int(run[0]), int(run[-1])
+            self.learn_until(levels, first)
+            yield (some := self.bank)
+            for some in learn_each(self.bank, levels, self.form, first, last):
+                yield some
+            if last > first:
+                self.bank, self.learned = some.select(np.arange(-self.bank.size, 0)), last
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """Return the state that forecasts from the last column learned start from.

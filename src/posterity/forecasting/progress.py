@@ -25,6 +25,7 @@ from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import STEP, Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
+    FEW_SERIES,
     MOST_WINDOWS,
     Trials,
     TrialScores,
@@ -188,7 +189,8 @@ def _forecast_stretches(
     tried = {origin for stretch in stretches for origin in stretch.origins}
     learners, _ = begin_learners(forms, whole.before(whole.length - first))
     trials = Trials.of(forms, h)
-    for together in [stretches] if is_steady(whole, forms) else [[one] for one in stretches]:
+    steady = is_steady(whole, forms)
+    for together in [stretches] if steady else [[one] for one in stretches]:
         now, first, stop = together[0].now, together[0].columns.start, together[-1].columns.stop
         # Effects of columns, and by how much levels have moved, are known better by now.
         if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
@@ -196,10 +198,13 @@ def _forecast_stretches(
         levels = make_levels(forms, whole.before(whole.length - stop), first)
         for learner in learners:
             learner.priors.clear()
+        # Of few series the first trials are drawn with all the rest.
+        earlier = together[0].origins if steady and len(whole) <= FEW_SERIES else []
         for start in range(first, stop, most):
             columns = range(start, min(start + most, stop))
-            drawn = Drawn.of(learners, levels, whole, columns, h, size)
-            drawn.part([column for column in columns if column in tried]).add_to(trials)
+            drawn = Drawn.of(learners, levels, whole, [*earlier, *columns], h, size)
+            earlier = []
+            drawn.part([column for column in drawn.columns if column in tried]).add_to(trials)
             for stretch in together:
                 some = [column for column in columns if column in stretch.columns]
                 if some:
@@ -234,7 +239,7 @@ class Drawn:
         learners: Sequence[Learner],
         levels: FormLevels,
         whole: Panel,
-        columns: range,
+        columns: Sequence[int],
         h: int,
         size: int,
     ) -> Drawn:
@@ -250,8 +255,8 @@ class Drawn:
     def part(self, columns: Sequence[int]) -> Drawn:
         """The same before some of the columns."""
         n_series = len(self.typical)
-        at = np.array(columns, dtype=np.intp)[:, None] - self.columns[0]
-        rows = (at * n_series + np.arange(n_series)).reshape(-1)
+        at = np.searchsorted(self.columns, columns)
+        rows = (at[:, None] * n_series + np.arange(n_series)).reshape(-1)
         knows = [known[rows] for known in self.knows]
         return Drawn(columns, self.typical, knows, [path.part(rows) for path in self.paths])
 

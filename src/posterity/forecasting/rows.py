@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 
 # Values in the rows that are built at once.
 BLOCK = 4_000_000
-# Most columns learned at once, and most multiply-adds for each.
-MOST_TOGETHER, TOGETHER = 16, 200_000
+# Most columns learned at once, and multiply-adds that take as long as another call.
+MOST_TOGETHER, TOGETHER = 64, 40_000
 # Columns of the panel that are learned together, from which on long means are taken by filters.
 MANY_COLUMNS = 1_000
 # Most steps since the last observed value whose noise is counted.
@@ -166,7 +166,9 @@ def learn_each(
     begin, size = min(max(first, form.length), stop), bank.size
     if begin > first:
         yield bank.repeat(begin - first)
-    ahead = int(np.clip(TOGETHER // (size * bank.n_coefficients**2 + 1), 1, MOST_TOGETHER))
+    # Each column learns those before it, so that the cost grows with the square of their number.
+    ahead = np.sqrt(TOGETHER / (size * bank.n_coefficients**2 + 1))
+    ahead = int(np.clip(ahead, 1, MOST_TOGETHER))
     for start in range(begin, stop, ahead):
         columns = min(ahead, stop - start)
         rows, numbers, at = _build_rows(levels, form, start, start + columns, slice(0, size))
