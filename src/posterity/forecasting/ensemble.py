@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # Values in the paths that are simulated at once.
 BLOCK = 3_000_000
+# Most steps between columns that are learned together, with those between.
+NEAR = 16
 # The number of trial for a forecast that is not one.
 NO_TRIAL = -1
 
@@ -80,17 +82,16 @@ class Learner:
         )
 
     def _learn_along(self, levels: Levels, columns: Sequence[int]) -> Iterator[GroupBank]:
-        """Yield banks of what is known before these columns; neighbours are learned together."""
-        ends = np.flatnonzero(np.diff(columns) != 1)
-        runs = np.split(np.array(columns), ends + 1) if self.form.rows is None else columns
-        for run in map(np.atleast_1d, runs):
-            first, last = int(run[0]), int(run[-1])
-            self.learn_until(levels, first)
-            yield (some := self.bank)
-            for some in learn_each(self.bank, levels, self.form, first, last):
-                yield some
-            if last > first:
-                self.bank, self.learned = some.select(np.arange(-self.bank.size, 0)), last
+        """Yield banks of what is known before these columns; near ones are learned together."""
+        series, apart = np.arange(self.bank.size), NEAR if self.form.rows is None else 0
+        for run in np.split(np.array(columns), np.flatnonzero(np.diff(columns) > apart) + 1):
+            self.learn_until(levels, column := int(run[0]))
+            for some in (self.bank, *learn_each(self.bank, levels, self.form, column, run[-1])):
+                after = column + some.size // len(series)
+                wanted = run[(column <= run) & (run < after)] - column
+                column = after
+                yield some.select((wanted[:, None] * len(series) + series).reshape(-1))
+            self.bank, self.learned = some.select(series - len(series)), int(run[-1])
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """Return the state that forecasts from the last column learned start from.

@@ -189,7 +189,7 @@ def _forecast_stretches(
     tried = {origin for stretch in stretches for origin in stretch.origins}
     learners, _ = begin_learners(forms, whole.before(whole.length - first))
     trials = Trials.of(forms, h)
-    steady = is_steady(whole, forms)
+    steady, few = is_steady(whole, forms), len(whole) <= FEW_SERIES
     for together in [stretches] if steady else [[one] for one in stretches]:
         now, first, stop = together[0].now, together[0].columns.start, together[-1].columns.stop
         # Effects of columns, and by how much levels have moved, are known better by now.
@@ -198,8 +198,8 @@ def _forecast_stretches(
         levels = make_levels(forms, whole.before(whole.length - stop), first)
         for learner in learners:
             learner.priors.clear()
-        # Of few series the first trials are drawn with all the rest.
-        earlier = together[0].origins if steady and len(whole) <= FEW_SERIES else []
+        # Of few series earlier trials are drawn with all the rest.
+        earlier = sorted(tried - set(range(first, stop))) if steady and few else []
         for start in range(first, stop, most):
             columns = range(start, min(start + most, stop))
             drawn = Drawn.of(learners, levels, whole, [*earlier, *columns], h, size)
