@@ -23,6 +23,7 @@ from posterity.forecasting import (
     VectorAutoregression,
 )
 from posterity.forecasting.choosing import choose_forms
+from posterity.forecasting.ensemble import begin_learners
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 from posterity.forgetting import (
@@ -287,6 +288,21 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
         learn(one_by_one, levels, form, column, column + 1)
         np.testing.assert_allclose(triangle, one_by_one.triangles, rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(count, one_by_one.count)
+
+
+@pytest.mark.parametrize("form", [Form(1, (1, 2, 12)), Form(12, (1,), rows=30)])
+def test_origins_near_and_apart_are_those_learned_one_by_one(monthly: Array, form: Form) -> None:
+    panel = Panel.of_arrays({"a": monthly, "b": monthly[::-1]})
+    columns, none = [10, 20, 23, 24, 60, 61, 100], np.zeros((2, 147, 0))
+
+    def find(some: list[int]) -> Array:
+        (learner,), levels = begin_learners([form], panel)
+        origin = learner.find_origins(levels[form], some, none, 3)
+        assert learner.learned == some[-1]
+        return np.column_stack([origin.triangles.reshape(2 * len(some), -1), origin.count])
+
+    apart = np.concatenate([find([column]) for column in columns])
+    np.testing.assert_allclose(find(columns), apart, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("h", [1, 3])
