@@ -606,9 +606,10 @@ class Forecaster(AtomicModel, BaseEstimator):
         learned, before, loans = self.__dict__.get("_answers", {}).get(asked, (None, None, []))
         if learned is self._learned:
             return before, loans
-        panel, forms = self._used, self.forms_
+        panel = self._used
+        forms = self._list_forms(panel)
         warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
-        warn_of_short(panel, self.periods_)
+        warn_of_short(panel, self._find_periods(panel.select_typical()))
         warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
         warn_of_events(self._prepared.events.unknown)
         if self.forms is not None:
