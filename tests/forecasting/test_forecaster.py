@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from posterity.forecasting import (
     VectorAutoregression,
 )
 from posterity.forecasting.choosing import choose_forms
+from posterity.forecasting.ensemble import begin_learners
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
 from posterity.forgetting import (
@@ -277,10 +279,64 @@ def test_rows_learned_together_are_those_learned_one_by_one(monthly: Array) -> N
     together, one_by_one = make_bank(form, levels), make_bank(form, levels)
     learn(together, levels, form, 0, 5)
     learn(one_by_one, levels, form, 0, 5)
-    for column, bank in enumerate(learn_each(together, levels, form, 5, 80), start=5):
+    banks = list(learn_each(together, levels, form, 5, 80))
+    triangles = np.concatenate([bank.triangles for bank in banks]).reshape(
+        75, 3, *one_by_one.triangles.shape[1:]
+    )
+    counts = np.concatenate([bank.count for bank in banks]).reshape(75, 3)
+    for column, (triangle, count) in enumerate(zip(triangles, counts, strict=True), start=5):
         learn(one_by_one, levels, form, column, column + 1)
-        np.testing.assert_allclose(bank.triangles, one_by_one.triangles, rtol=1e-12, atol=1e-9)
-        np.testing.assert_allclose(bank.count, one_by_one.count)
+        np.testing.assert_allclose(triangle, one_by_one.triangles, rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(count, one_by_one.count)
+
+
+@pytest.mark.parametrize("form", [Form(1, (1, 2, 12)), Form(12, (1,), rows=30)])
+def test_origins_near_and_apart_are_those_learned_one_by_one(monthly: Array, form: Form) -> None:
+    panel = Panel.of_arrays({"a": monthly, "b": monthly[::-1]})
+    columns, none = [10, 20, 23, 24, 60, 61, 100], np.zeros((2, 147, 0))
+
+    def find(some: list[int]) -> Array:
+        (learner,), levels = begin_learners([form], panel)
+        origin = learner.find_origins(levels[form], some, none, 3)
+        assert learner.learned == some[-1]
+        return np.column_stack([origin.triangles.reshape(2 * len(some), -1), origin.count])
+
+    apart = np.concatenate([find([column]) for column in columns])
+    np.testing.assert_allclose(find(columns), apart, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("h", [1, 3])
+def test_a_series_that_goes_on_is_forecast_as_one_learned_at_once(monthly: Array, h: int) -> None:
+    """With rows between that are not forecast, an outlier, and one that has no logarithm."""
+    y = monthly.copy()
+    y[131], y[134] = 40.0 * y[131], -1.0
+    forms = [Form(), Form(1, (1, 2, 12), log=True), Form(12)]
+    stream = Forecaster(forms=forms, seasonality=12).fit(y[:120])
+    for row in range(120, 138):
+        stream.learn_one(y[row])
+        if row in (123, 124):
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answers = [
+                np.stack([*some.interval(0.9), some.median()])
+                for some in (
+                    stream.forecast(h),
+                    Forecaster(**stream.get_params()).fit(y[: row + 1]).forecast(h),
+                )
+            ]
+        np.testing.assert_allclose(*answers, rtol=1e-7)
+
+
+def test_branches_of_a_series_that_goes_on_do_not_disturb_each_other(monthly: Array) -> None:
+    one = Forecaster(forms=[Form(), Form(1, (1, 2))]).fit(monthly[:60])
+    expected = one.forecast(2)
+    other = one.before(0)
+    other.learn_one(1.1 * monthly[60])
+    other.forecast(2)
+    np.testing.assert_array_equal(one.forecast(2).median(), expected.median())
+    again = Forecaster(forms=one.forms).fit(monthly[:61]).forecast(2)
+    np.testing.assert_allclose(one.learn_one(monthly[60]).forecast(2).median(), again.median())
 
 
 def test_a_slope_that_turned_is_followed() -> None:

@@ -10,7 +10,7 @@ from posterity.forecasting.choosing import choose_forms
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import Levels
 from posterity.forecasting.trials import TrialScores
-from posterity.forecasting.weighing import POWERS, choose_power
+from posterity.forecasting.weighing import POWERS, choose_power, compare_without_each
 
 
 def test_the_window_is_that_of_means_of_the_same_weekday() -> None:
@@ -79,15 +79,15 @@ def scores_of(sds: tuple[float, ...], *, series: int, windows: int, seed: int) -
     return TrialScores(mean, np.ones(shape), crps, none, outcomes, log)
 
 
+def find_power(tried: TrialScores) -> float:
+    usable = np.ones(tried.crps.shape[:2], dtype=bool)
+    return choose_power(tried, compare_without_each(tried, usable))
+
+
 def test_the_power_is_large_only_where_some_forms_are_better() -> None:
-    usable = np.ones((6, 20), dtype=bool)
-    alike = [
-        choose_power(scores_of((1.0,) * 6, series=20, windows=3, seed=seed), usable)
-        for seed in range(10)
-    ]
-    unlike = [
-        choose_power(scores_of((0.1, *(2.0,) * 5), series=20, windows=3, seed=seed), usable)
-        for seed in range(10)
+    alike, unlike = [
+        [find_power(scores_of(sds, series=20, windows=3, seed=seed)) for seed in range(10)]
+        for sds in ((1.0,) * 6, (0.1, *(2.0,) * 5))
     ]
     assert np.median(alike) == POWERS[0]
     assert min(unlike) > POWERS[0]
@@ -95,7 +95,7 @@ def test_the_power_is_large_only_where_some_forms_are_better() -> None:
 
 def test_a_single_window_says_nothing_of_the_power() -> None:
     tried = scores_of((0.1, 2.0), series=5, windows=1, seed=0)
-    assert choose_power(tried, np.ones((2, 5), dtype=bool)) == POWERS[0]
+    assert find_power(tried) == POWERS[0]
 
 
 @pytest.mark.parametrize(

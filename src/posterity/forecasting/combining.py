@@ -13,22 +13,18 @@ from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.clock import count_steps, place_by_clock
 from posterity.forecasting.components import Explanation
 from posterity.forecasting.dependence import find_correlation
-from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
+from posterity.forecasting.ensemble import join_paths
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.plans import Plan
-from posterity.forecasting.trials import TrialScores
+from posterity.forecasting.trials import Tried
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores
 
 Array = NDArray[np.float64]
 
 
 def make_forecast(
-    panel: Panel,
-    learners: list[Learner],
-    levels: FormLevels,
-    scores: TrialScores,
+    tried: Tried,
     plan: Plan,
     h: int,
     size: int,
@@ -37,12 +33,13 @@ def make_forecast(
     loans: Sequence[Loan] = (),
     periods: Sequence[float] = (),
 ) -> Forecast:
-    """The forecast of learners that know the whole panel, weighed by their scores before.
+    """The forecast of forms that know a whole panel, weighed by how they did when they were tried.
 
     ``common`` is what all series say, where these are some of them; ``bounds`` (2, S)
     are those of their values. Series with ``loans`` borrow their forecasts from others. Components
     have seasons of these ``periods``.
     """
+    panel, learners, levels, scores = tried.panel, tried.learners, tried.levels, tried.scores
     found: dict[int, Paths] = {}
     steps = count_steps(panel, h)
     future = place_by_clock(plan.values, steps)
@@ -50,6 +47,8 @@ def make_forecast(
     def draw(number: int) -> None:
         learner = learners[number]
         found[number] = join_paths(learner.paths(levels[learner.form], future, size))
+        if panel.single and future.shape[1] == h:  # a trial, once its outcomes are known
+            tried.trials.add(number, [panel.length], learner.has_enough_rows, found[number])
 
     work = len(panel) * h * size * sum(learner.form.length for learner in learners)
     run_in_parallel(draw, range(len(learners)), work)
@@ -100,18 +99,11 @@ def make_forecast(
     )
 
 
-def compute_common_scores(
-    learners: list[Learner],
-    levels: FormLevels,
-    scores: TrialScores,
-    future: Array,
-    size: int,
-    typical: NDArray[np.bool_],
-) -> CommonScores:
+def compute_common_scores(tried: Tried, future: Array, size: int) -> CommonScores:
     """Compute the scores that series share, the typical ones, from paths, some at a time."""
-    each = [learner.paths(levels[learner.form], future, size) for learner in learners]
-    known = [learner.has_enough_rows for learner in learners]
-    return CommonScores.of(scores, find_usable(known, each), typical)
+    each = [one.paths(tried.levels[one.form], future, size) for one in tried.learners]
+    known = [learner.has_enough_rows for learner in tried.learners]
+    return CommonScores.of(tried.scores, find_usable(known, each), tried.panel.typical)
 
 
 def find_counted(shares: Array) -> NDArray[np.intp]:

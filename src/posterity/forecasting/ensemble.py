@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 
 # Values in the paths that are simulated at once.
 BLOCK = 3_000_000
+# Most steps between columns that are learned together, with those between.
+NEAR = 16
 # The number of trial for a forecast that is not one.
 NO_TRIAL = -1
 
@@ -43,6 +45,10 @@ class Learner:
     typical: NDArray[np.bool_]
     learned: int = 0
     priors: dict[int, Prior | None] = field(default_factory=dict)
+
+    def copy(self) -> Learner:
+        """An independent learner with the same rows."""
+        return replace(self, bank=self.bank.copy(), priors=dict(self.priors))
 
     def learn_until(self, levels: Levels, column: int) -> None:
         """Learn the targets before ``column`` that were not yet learned."""
@@ -76,18 +82,16 @@ class Learner:
         )
 
     def _learn_along(self, levels: Levels, columns: Sequence[int]) -> Iterator[GroupBank]:
-        """Yield what is known before each of these columns; neighbours are learned together."""
-        first, last = columns[0], columns[-1]
-        if self.form.rows is not None or last - first >= len(columns):
-            for column in columns:
-                self.learn_until(levels, column)
-                yield self.bank
-            return
-        self.learn_until(levels, first)
-        yield self.bank
-        for bank in learn_each(self.bank, levels, self.form, first, last):
-            self.bank, self.learned = bank, self.learned + 1
-            yield bank
+        """Yield banks of what is known before these columns; near ones are learned together."""
+        series, apart = np.arange(self.bank.size), NEAR if self.form.rows is None else 0
+        for run in np.split(np.array(columns), np.flatnonzero(np.diff(columns) > apart) + 1):
+            self.learn_until(levels, column := int(run[0]))
+            for some in (self.bank, *learn_each(self.bank, levels, self.form, column, run[-1])):
+                after = column + some.size // len(series)
+                wanted = run[(column <= run) & (run < after)] - column
+                column = after
+                yield some.select((wanted[:, None] * len(series) + series).reshape(-1))
+            self.bank, self.learned = some.select(series - len(series)), int(run[-1])
 
     def find_origin(self, levels: Levels, future: Array) -> ForecastOrigin:
         """Return the state that forecasts from the last column learned start from.
@@ -199,6 +203,13 @@ def begin_learners(
         for form in forms
     ]
     return learners, levels
+
+
+def is_steady(panel: Panel, forms: Sequence[Form]) -> bool:
+    """Whether forms learn the values of a panel as they are, whatever else comes."""
+    plain = np.isfinite(panel.values).all() and not panel.columns.shape[2]
+    positive = (panel.values > 0.0).all() or not any(form.log for form in forms)
+    return bool(plain and positive and not any(form.shared for form in forms))
 
 
 def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -> FormLevels:

@@ -28,7 +28,7 @@ from posterity.forecasting.checks import (
 )
 from posterity.forecasting.choosing import add_memories, choose_forms
 from posterity.forecasting.combining import compute_common_scores, make_forecast
-from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_learners
+from posterity.forecasting.ensemble import Priors
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form
 from posterity.forecasting.holidays import Events, check_events, check_regions, list_regions
@@ -52,7 +52,7 @@ from posterity.forecasting.remarks import (
     warn_of_still,
     warn_of_unlearned,
 )
-from posterity.forecasting.trials import TrialScores, run_trials
+from posterity.forecasting.trials import Tried, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import AtomicModel, atomic
@@ -339,17 +339,14 @@ class Forecaster(AtomicModel, BaseEstimator):
         if self._recent is None and series is None:
             panel, common = self._used, None
             plan = self._read_plan(X_future, panel, h)
-            learners, levels, scores, loans = self._run_trials(h)
+            tried, loans = self._run_trials(h)
         else:
             forms, priors, common, used = self._get_common_scores(h)
             panel, loans = self._select(series, forms)
             plan = self._read_plan(X_future, panel, h)
-            learners, levels = begin_learners(forms, panel, priors)
-            scores = run_trials(learners, levels, panel, h, size, used)
+            tried = run_trials(forms, panel, h, size, used, priors)
         bounds = self._find_bounds(panel, self._learned).before(-1)
-        forecast = make_forecast(
-            panel, learners, levels, scores, plan, h, size, common, bounds, loans, self.periods_
-        )
+        forecast = make_forecast(tried, plan, h, size, common, bounds, loans, self.periods_)
         plan.warn(stacklevel=2)
         warn_of_still(forecast, find_unchanged(panel))
         return forecast if series is None else forecast.select(series)
@@ -595,31 +592,33 @@ class Forecaster(AtomicModel, BaseEstimator):
     def _copy_from(self, panel: Panel) -> Self:
         check_censored(panel, self.censored)
         self._panel, self._recent = panel, None
-        self.__dict__.pop("_answers", None)
+        if not panel.single:
+            self.__dict__.pop("_answers", None)
         self.__dict__.pop("_together", None)
         return self
 
-    def _run_trials(self, h: int) -> tuple[list[Learner], FormLevels, TrialScores, list[Loan]]:
+    def _run_trials(self, h: int) -> tuple[Tried, list[Loan]]:
         """Learners of all rows, how they did at this horizon, and what series borrow.
 
-        Kept until rows come.
+        Kept until rows come; of a single series they go on from there.
         """
-        answers = self.__dict__.setdefault("_answers", {})
-        if h not in answers:
-            panel, forms = self._used, self.forms_
-            warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
-            warn_of_short(panel, self.periods_)
-            warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
-            warn_of_events(self._prepared.events.unknown)
-            if self.forms is not None:
-                check_forms(panel, forms)
-            loans = find_loans(panel, find_unlearned(panel, forms))
-            warn_of_unlearned(panel, loans)
-            learners, levels = begin_learners(forms, panel)
-            scores = run_trials(learners, levels, panel, h, self.n_draws)
-            answers.clear()
-            answers[h] = learners, levels, scores, loans
-        return answers[h]
+        asked = h, self.n_draws
+        learned, before, loans = self.__dict__.get("_answers", {}).get(asked, (None, None, []))
+        if learned is self._learned:
+            return before, loans
+        panel = self._used
+        forms = self._list_forms(panel)
+        warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
+        warn_of_short(panel, self._find_periods(panel.select_typical()))
+        warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
+        warn_of_events(self._prepared.events.unknown)
+        if self.forms is not None:
+            check_forms(panel, forms)
+        loans = find_loans(panel, find_unlearned(panel, forms))
+        warn_of_unlearned(panel, loans)
+        tried = run_trials(forms, panel, h, self.n_draws, before=before)
+        self.__dict__["_answers"] = {asked: (self._learned, tried, loans)}
+        return tried, loans
 
     def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores, Panel]:
         """Return what all series share at this horizon, and the panel that they are.
@@ -628,14 +627,12 @@ class Forecaster(AtomicModel, BaseEstimator):
         """
         kept = self.__dict__.setdefault("_together", {})
         if h not in kept:
-            learners, levels, scores, _ = self._run_trials(h)
-            used = self._used
+            tried, _ = self._run_trials(h)
+            used = tried.panel
             future = np.zeros((len(used), h, used.columns.shape[2]))
-            common = compute_common_scores(
-                learners, levels, scores, future, self.n_draws, used.typical
-            )
-            priors = {learner.form: learner.priors for learner in learners}
-            kept[h] = [learner.form for learner in learners], priors, common, used
+            common = compute_common_scores(tried, future, self.n_draws)
+            priors = {learner.form: learner.priors for learner in tried.learners}
+            kept[h] = [learner.form for learner in tried.learners], priors, common, used
         return kept[h]
 
     def __getstate__(self) -> dict[str, Any]:

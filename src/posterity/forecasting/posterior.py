@@ -123,10 +123,10 @@ class Posterior:
         node = np.minimum(node, self.weights.shape[1] - 1)
         ratios = np.take_along_axis(self.ratios, node, axis=1)
         rates = 0.5 * np.take_along_axis(self.residuals, node, axis=1)
-        # The function is slow, and many series have the same number of rows.
+        # Many series, and many forms, have the same number of rows.
         rows, which = np.unique(self.rows, return_inverse=True)
-        precisions = gammaincinv(0.5 * rows[:, None], points[None, :, 1])[which]
-        noise = np.sqrt(rates / precisions)
+        precisions = [_draw_precisions(each, *points.shape) for each in rows.tolist()]
+        noise = np.sqrt(rates / np.stack(precisions)[which])
         information = ratios[:, :, None] + np.square(self.values)[:, None, :]
         along = (self.values * self.projections)[:, None, :] / information
         # By the symmetric root of the covariance: the signs of directions, and how those of equal
@@ -171,6 +171,14 @@ def make_sobol_points(size: int, dimensions: int) -> Array:
     points = np.clip(points, 1e-9, 1.0 - 1e-9)
     points.setflags(write=False)
     return points
+
+
+@lru_cache(maxsize=8192)
+def _draw_precisions(rows: float, size: int, dimensions: int) -> Array:
+    """(size,) gamma distributed draws of shape rows / 2, whose quantiles are slow to find."""
+    drawn: Array = gammaincinv(0.5 * rows, make_sobol_points(size, dimensions)[:, 1])
+    drawn.setflags(write=False)
+    return drawn
 
 
 def _sum_over_directions(ratios: Array, squares: Array, weights: Array) -> tuple[Array, Array]:

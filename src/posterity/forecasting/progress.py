@@ -16,6 +16,7 @@ from posterity.forecasting.ensemble import (
     FormLevels,
     Learner,
     begin_learners,
+    is_steady,
     join_paths,
     make_levels,
 )
@@ -24,6 +25,7 @@ from posterity.forecasting.marginals import Marginals, scale_spread
 from posterity.forecasting.panel import STEP, Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.trials import (
+    FEW_SERIES,
     MOST_WINDOWS,
     Trials,
     TrialScores,
@@ -151,71 +153,134 @@ def compute_progress(
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _forecast_stretches(
-    whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int
-) -> Iterator[tuple[range, Marginals]]:
-    """Forecasts right before each column from ``first`` on, of many columns together (n S, h).
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Columns before which forms have the same weights, but for what they can say.
 
-    In a stretch forms have the same weights, but for what they can say.
+    These are by trials of so many ``steps`` from ``origins`` on, in the panel as it is ``now``.
     """
-    most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
-    learners, _ = begin_learners(forms, whole.before(whole.length - first))
-    trials = Trials.of(learners, h)
+
+    columns: range
+    now: Panel
+    origins: list[int]
+    steps: int
+
+
+def _plan_stretches(whole: Panel, first: int, h: int) -> list[Stretch]:
+    """The stretches of all columns from ``first`` on."""
+    stretches = []
     while first < whole.length:
         now = whole.before(whole.length - first)
         typical = now.select_typical()
         back, steps = choose_windows(int(typical.lengths.max()), h, len(typical))
-        origins = [first - one for one in back]
-        missing = [origin for origin in origins if origin not in trials.of_columns]
-        if missing:
-            draws = choose_draws(size, len(typical))
-            trials.run(*begin_learners(forms, now), whole, missing, draws)
-        tried = trials.scores(now, origins, steps)
         grown = min(int(GROWTH * first), max(MOST_ROWS, MOST_WINDOWS * h))
-        due = min(first + max(h, grown), whole.length)
-        past = whole.before(whole.length - due)
+        columns = range(first, min(first + max(h, grown), whole.length))
+        stretches.append(Stretch(columns, now, [first - one for one in back], steps))
+        first = columns.stop
+    return stretches
+
+
+def _forecast_stretches(
+    whole: Panel, first: int, h: int, forms: tuple[Form, ...], size: int
+) -> Iterator[tuple[range, Marginals]]:
+    """Forecasts right before each column from ``first`` on, of many columns together (n S, h)."""
+    most = max(1, BLOCK // (len(whole) * len(forms) * size * h))
+    stretches = _plan_stretches(whole, first, h)
+    tried = {origin for stretch in stretches for origin in stretch.origins}
+    learners, _ = begin_learners(forms, whole.before(whole.length - first))
+    trials = Trials.of(forms, h)
+    steady, few = is_steady(whole, forms), len(whole) <= FEW_SERIES
+    for together in [stretches] if steady else [[one] for one in stretches]:
+        now, first, stop = together[0].now, together[0].columns.start, together[-1].columns.stop
         # Effects of columns, and by how much levels have moved, are known better by now.
         if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
             learners, _ = begin_learners(forms, now)
-        levels = make_levels(forms, past, first)
+        levels = make_levels(forms, whole.before(whole.length - stop), first)
         for learner in learners:
             learner.priors.clear()
-        for start in range(first, due, most):
-            columns = range(start, min(start + most, due))
-            yield columns, _forecast_columns(learners, levels, trials, tried, whole, columns, size)
-        first = due
+        # Of few series earlier trials are drawn with all the rest.
+        earlier = sorted(tried - set(range(first, stop))) if steady and few else []
+        for start in range(first, stop, most):
+            columns = range(start, min(start + most, stop))
+            drawn = Drawn.of(learners, levels, whole, [*earlier, *columns], h, size)
+            earlier = []
+            drawn.part([column for column in drawn.columns if column in tried]).add_to(trials)
+            for stretch in together:
+                some = [column for column in columns if column in stretch.columns]
+                if some:
+                    scores = _try(trials, stretch, whole, size)
+                    yield range(some[0], some[-1] + 1), drawn.part(some).mix(scores, whole)
 
 
-def _forecast_columns(
-    learners: Sequence[Learner],
-    levels: FormLevels,
-    trials: Trials,
-    tried: TrialScores,
-    whole: Panel,
-    columns: range,
-    size: int,
-) -> Marginals:
-    """Forecasts before each of these columns, which are learned on the way."""
-    paths: list[Paths] = []
-    knows = []
-    exogenous = extend_columns(whole, trials.h)
-    for number, learner in enumerate(learners):
-        start = learner.find_origins(levels[learner.form], columns, exogenous, trials.h)
-        knows.append(start.has_enough_rows)
-        paths.append(join_paths(learner.draw_paths_from(start, size)))
-        trials.add(number, columns, start.has_enough_rows, paths[-1], whole)
-    usable = find_usable(knows, [[path] for path in paths])
-    usable = usable.reshape(len(learners), len(columns), -1)
-    shares, factors = _weigh(tried, usable, learners[0].typical)
-    counted = find_counted(shares)
-    loans = [
-        find_loan(whole.values[:, : columns[row]], series, learners[0].typical).later(
-            row * len(whole)
-        )
-        for row, series in np.argwhere(~usable.any(axis=0))
-    ]
-    lent, shares = lend([paths[number] for number in counted], shares[:, counted], loans)
-    return Marginals([scale_spread(path.steps, factors) for path in lent], shares)
+def _try(trials: Trials, stretch: Stretch, whole: Panel, size: int) -> TrialScores:
+    """Scores by which the forms of a stretch are weighed; what was not yet tried is."""
+    missing = [origin for origin in stretch.origins if origin not in trials.of_columns]
+    if missing:
+        draws = choose_draws(size, int(stretch.now.typical.sum()))
+        trials.run(*begin_learners(trials.forms, stretch.now), whole, missing, draws)
+    return trials.scores(stretch.now, stretch.origins, stretch.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Paths of each form right before n columns, (n S, K, h), and whether it has rows enough.
+
+    ``knows`` are (n S,); the series that are ``typical`` (S,) are weighed together.
+    """
+
+    columns: Sequence[int]
+    typical: NDArray[np.bool_]
+    knows: list[NDArray[np.bool_]]
+    paths: list[Paths]
+
+    @classmethod
+    def of(
+        cls,
+        learners: Sequence[Learner],
+        levels: FormLevels,
+        whole: Panel,
+        columns: Sequence[int],
+        h: int,
+        size: int,
+    ) -> Drawn:
+        """Draw before each of these columns, which are learned on the way."""
+        exogenous = extend_columns(whole, h)
+        drawn = cls(columns, learners[0].typical, [], [])
+        for learner in learners:
+            start = learner.find_origins(levels[learner.form], columns, exogenous, h)
+            drawn.knows.append(start.has_enough_rows)
+            drawn.paths.append(join_paths(learner.draw_paths_from(start, size)))
+        return drawn
+
+    def part(self, columns: Sequence[int]) -> Drawn:
+        """The same before some of the columns."""
+        n_series = len(self.typical)
+        at = np.searchsorted(self.columns, columns)
+        rows = (at[:, None] * n_series + np.arange(n_series)).reshape(-1)
+        knows = [known[rows] for known in self.knows]
+        return Drawn(columns, self.typical, knows, [path.part(rows) for path in self.paths])
+
+    def add_to(self, trials: Trials) -> None:
+        """Have trials of these columns, if there are any."""
+        if self.columns:
+            for number, (knows, path) in enumerate(zip(self.knows, self.paths, strict=True)):
+                trials.add(number, self.columns, knows, path)
+
+    def mix(self, scores: TrialScores, panel: Panel) -> Marginals:
+        """The mixtures of all forms, weighed by scores."""
+        n_series = len(self.typical)
+        usable = find_usable(self.knows, [[path] for path in self.paths])
+        usable = usable.reshape(len(self.paths), len(self.columns), -1)
+        shares, factors = _weigh(scores, usable, self.typical)
+        counted = find_counted(shares)
+        loans = [
+            find_loan(panel.values[:, : self.columns[row]], series, self.typical).later(
+                row * n_series
+            )
+            for row, series in np.argwhere(~usable.any(axis=0))
+        ]
+        lent, shares = lend([self.paths[number] for number in counted], shares[:, counted], loans)
+        return Marginals([scale_spread(path.steps, factors) for path in lent], shares)
 
 
 def _weigh(

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 
 # Values in the rows that are built at once.
 BLOCK = 4_000_000
-# Most columns learned at once, and most multiply-adds for each.
-MOST_TOGETHER, TOGETHER = 16, 200_000
+# Most columns learned at once, and multiply-adds that take as long as another call.
+MOST_TOGETHER, TOGETHER = 64, 40_000
 # Columns of the panel that are learned together, from which on long means are taken by filters.
 MANY_COLUMNS = 1_000
 # Most steps since the last observed value whose noise is counted.
@@ -158,14 +158,17 @@ def learn(bank: GroupBank, levels: Levels, form: Form, first: int, stop: int) ->
 def learn_each(
     bank: GroupBank, levels: Levels, form: Form, first: int, stop: int
 ) -> Iterator[GroupBank]:
-    """The same as it is after each column. What ``bank`` knows stays as it is.
+    """Banks of what is known after each column, (n S,) of some columns one after another.
 
-    Some columns are learned at once, each by a copy that learns those before it, too.
+    What ``bank`` knows stays as it is. Columns are learned at once, each by a copy that learns
+    those before it, too.
     """
-    begin = min(max(first, form.length), stop)
-    yield from itertools.repeat(bank, begin - first)
-    size = bank.size
-    ahead = int(np.clip(TOGETHER // (size * bank.n_coefficients**2 + 1), 1, MOST_TOGETHER))
+    begin, size = min(max(first, form.length), stop), bank.size
+    if begin > first:
+        yield bank.repeat(begin - first)
+    # Each column learns those before it, so that the cost grows with the square of their number.
+    ahead = np.sqrt(TOGETHER / (size * bank.n_coefficients**2 + 1))
+    ahead = int(np.clip(ahead, 1, MOST_TOGETHER))
     for start in range(begin, stop, ahead):
         columns = min(ahead, stop - start)
         rows, numbers, at = _build_rows(levels, form, start, start + columns, slice(0, size))
@@ -177,9 +180,8 @@ def learn_each(
         _learn(
             copies, rows[row], (copy * size + numbers[row]).astype(np.int32), slots, form.discount
         )
-        for column in range(columns):
-            bank = copies.select(slots // size == column)
-            yield bank
+        yield copies
+        bank = copies.select(np.arange(-size, 0))
 
 
 def compute_residuals(

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.choosing import LEVEL_ROWS
-from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
+from posterity.forecasting.ensemble import (
+    FormLevels,
+    Learner,
+    Priors,
+    begin_learners,
+    is_steady,
+    join_paths,
+)
 from posterity.forecasting.forms import Form
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
@@ -67,34 +74,67 @@ class TrialScores:
         return TrialScores(mean, sd, crps, totals, self.outcomes[series, windows], self.log, odds)
 
 
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Learners of all rows of a panel, the levels that these learn, and how forms did before."""
+
+    panel: Panel
+    learners: list[Learner]
+    levels: FormLevels
+    trials: Trials
+    scores: TrialScores
+
+    def begins(self, panel: Panel, forms: Sequence[Form], h: int) -> bool:
+        """Whether what was learned and tried is that of the first rows of this panel, too."""
+        known = self.panel
+        return (
+            panel.single
+            and is_steady(panel, forms)
+            and (self.trials.forms, self.trials.h) == (tuple(forms), h)
+            and np.array_equal(known.values, panel.values[:, : known.length])
+            and bool(panel.ends[0] - panel.length == known.ends[0] - known.length)
+        )
+
+
 def run_trials(
-    learners: list[Learner],
-    levels: FormLevels,
+    forms: Sequence[Form],
     panel: Panel,
     h: int,
     size: int,
     among: Panel | None = None,
-) -> TrialScores:
-    """Have learners learn the panel, and forecast its last windows of ``h`` steps on the way.
+    priors: Priors | None = None,
+    before: Tried | None = None,
+) -> Tried:
+    """Have forms learn the panel, and forecast its last windows of ``h`` steps on the way.
 
-    Series may be some of those of a panel ``among`` which they are forecast.
+    Series may be some of those of a panel ``among`` which they are forecast, with ``priors`` that
+    were learned there. What was tried ``before``, on fewer rows of the same series, is kept.
     """
     typical = (among or panel).select_typical()
-    back, h = choose_windows(int(typical.lengths.max()), h, len(typical))
-    origins = [panel.length - steps for steps in back]
-    trials = Trials.of(learners, h)
-    trials.run(learners, levels, panel, origins, choose_draws(size, len(typical)))
+    back, steps = choose_windows(int(typical.lengths.max()), h, len(typical))
+    origins = [panel.length - one for one in back]
+    learners, levels = begin_learners(forms, panel, priors)
+    trials = Trials.of(forms, h)
+    if before is not None and before.begins(panel, forms, h):
+        learners = [learner.copy() for learner in before.learners]
+        kept = {at: one for at, one in before.trials.of_columns.items() if at >= origins[0]}
+        trials.of_columns.update(kept)
+    missing = [origin for origin in origins if origin not in trials.of_columns]
+    if missing:
+        if missing[0] < learners[0].learned:
+            learners, _ = begin_learners(forms, panel)
+        trials.run(learners, levels, panel, missing, choose_draws(size, len(typical)))
     for learner in learners:
         learner.learn_until(levels[learner.form], panel.length)
-    return trials.scores(panel, origins, h)
+    return Tried(panel, learners, levels, trials, trials.scores(panel, origins, steps))
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
     """Trial forecasts of the next ``h`` steps of forms, by column.
 
-    ``of_columns`` has (4, F, S, h) for each column right before which they were tried: mean, sd,
-    crps and totals of :class:`TrialScores`.
+    ``of_columns`` has (4, F, S, h) for each column right before which they were tried: of the
+    normals nearest to steps and to their sums means and sds, as in :class:`TrialScores`.
     """
 
     forms: tuple[Form, ...]
@@ -102,9 +142,9 @@ class Trials:
     of_columns: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, learners: Sequence[Learner], h: int) -> Trials:
+    def of(cls, forms: Sequence[Form], h: int) -> Trials:
         """Return trials without any prediction."""
-        return cls(tuple(learner.form for learner in learners), h)
+        return cls(tuple(forms), h)
 
     def run(
         self,
@@ -116,8 +156,7 @@ class Trials:
     ) -> None:
         """Have learners learn up to each of these columns, and forecast from there."""
         for column in origins:
-            shape = (4, len(self.forms), len(panel), self.h)
-            self.of_columns.setdefault(column, np.full(shape, np.nan))
+            self._make_room(column, len(panel))
         exogenous = extend_columns(panel, self.h)
 
         def run_one(number: int) -> None:
@@ -127,40 +166,37 @@ class Trials:
             for window, some in enumerate([[one] for one in origins] if apart else [origins]):
                 start = learner.find_origins(levels[learner.form], some, exogenous, self.h)
                 found = join_paths(learner.draw_paths_from(start, size, window))
-                self.add(number, some, start.has_enough_rows, found, panel)
+                self.add(number, some, start.has_enough_rows, found)
 
         numbers = size * self.h * len(panel) * len(origins)
         work = sum(numbers * learner.form.length for learner in learners)
         run_in_parallel(run_one, range(len(learners)), work)
 
     def add(
-        self,
-        number: int,
-        columns: Sequence[int],
-        knows: NDArray[np.bool_],
-        found: Paths,
-        panel: Panel,
+        self, number: int, columns: Sequence[int], knows: NDArray[np.bool_], found: Paths
     ) -> None:
-        """Paths (n S, K, h) of a form from n columns on, and how they did."""
-        y = get_outcomes_from(panel.values, columns, self.h).swapaxes(0, 1).reshape(-1, self.h)
-        mean, sd = found.steps.matched()
-        known = knows[:, None]
-        y = np.where(known, y, np.nan)
-        crps = compute_normal_crps(mean, sd, y, log=found.log)
-        totals = compute_normal_crps(*found.totals.matched(), np.cumsum(y, axis=1), log=False)
-        each = np.stack([np.where(known, mean, np.nan), np.where(known, sd, np.nan), crps, totals])
-        for column, one in zip(columns, np.split(each, len(columns), axis=1), strict=True):
-            if column not in self.of_columns:
-                self.of_columns[column] = np.full((4, len(self.forms), *one.shape[1:]), np.nan)
-            self.of_columns[column][:, number] = one
+        """Paths (n S, K, h) of a form from n columns on, of series of which it ``knows`` enough."""
+        normals = np.stack([*found.steps.matched(), *found.totals.matched()])
+        normals[:, ~knows] = np.nan
+        for column, one in zip(columns, np.split(normals, len(columns), axis=1), strict=True):
+            self._make_room(column, one.shape[1])[:, number] = one
+
+    def _make_room(self, column: int, n_series: int) -> Array:
+        shape = (4, len(self.forms), n_series, self.h)
+        return self.of_columns.setdefault(column, np.full(shape, np.nan))
 
     def scores(self, panel: Panel, origins: Sequence[int], h: int) -> TrialScores:
         """Return the scores of the first ``h`` steps after each of these columns."""
         shape = (4, len(self.forms), len(panel), 0, h)
         some = [self.of_columns[origin][..., None, :h] for origin in origins]
-        mean, sd, crps, totals = np.concatenate([np.empty(shape), *some], axis=3)
+        mean, sd, total, total_sd = np.concatenate([np.empty(shape), *some], axis=3)
         outcomes = get_outcomes_from(panel.values, origins, h)
         log = np.array([form.log for form in self.forms])
+        crps = np.empty(mean.shape)
+        for scale in (False, True):
+            which = log == scale
+            crps[which] = compute_normal_crps(mean[which], sd[which], outcomes, log=scale)
+        totals = compute_normal_crps(total, total_sd, np.cumsum(outcomes, axis=2), log=False)
         odds = compute_log_odds(self.forms, panel)
         return TrialScores(mean, sd, crps, totals, outcomes, log, odds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,71 +56,89 @@ class CommonScores:
         # Of very many series some say the rest.
         some = slice(None, None, -(-tried.crps.shape[1] // MOST_SERIES))
         tried, usable = tried.of_series(some), usable[:, some]
-        power = choose_power(tried, usable, strict=strict)
-        factor = compute_width_factor(tried, usable, power, strict=strict)
-        return cls(usual, factor, power, strict)
+        others = compare_without_each(tried, usable, strict=strict)
+        power = choose_power(tried, others)
+        return cls(usual, compute_width_factor(tried, others, power), power, strict)
 
     def weigh(self, tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
-        """(S, F) weights of forms: see :func:`compute_weights`."""
-        return compute_weights(tried, usable, self.power, self.usual, strict=self.strict)
+        """(S, F) weights of forms ``usable`` (F, S) for a series; 0 where none is.
+
+        A form that could not be tried on a series is taken for as good, relative to the best, as it
+        is usual: for the other series on average.
+        """
+        return Comparison.of(tried, usable, self.usual, strict=self.strict).weigh(self.power)
 
 
-def compute_weights(
-    tried: TrialScores,
-    usable: NDArray[np.bool_],
-    power: float,
-    usual: Array | None = None,
-    *,
-    strict: bool = False,
-) -> Array:
-    """(S, F) weights of forms, of those ``usable`` (F, S) for a series.
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """How forms did in W windows: their log CRPS ``behind`` that of the best (F, S), and ``odds``.
 
-    Proportional to CRPS^-a over three windows, and to CRPS^-(a sqrt(W / 3)) over W, if more;
-    ``strict`` ones also to the root of the p-value of being as good as the best form; and to the
-    odds that the values themselves give a form. A form that
-    could not be tried on a series is taken for as good, relative to the best, as it is ``usual``
-    (F,): for the other series on average. Where none is usable, weights are 0.
+    What is not usable is infinitely far behind. ``odds`` (F, S) are those that the values
+    themselves give a form; of ``strict`` comparisons times the root of the p-value of being as
+    good as the best form.
     """
-    score = _compute_scores(tried, usable)
-    usual = _average_scores(score) if usual is None else usual
-    score = np.where(np.isnan(score), usual[:, None], score)
-    score = np.where(usable, score, np.inf)
-    best = np.where(np.isfinite(score), score, np.inf).min(axis=0)
-    score -= np.where(np.isfinite(best), best, 0.0)
-    power = power * np.sqrt(max(tried.n_windows / USUAL_WINDOWS, 1.0))
-    each = np.where(usable, np.exp(-power * score), 0.0)
-    if tried.log_odds is not None:
-        each *= np.exp(tried.log_odds)
-    if strict:
-        each *= np.sqrt(_compute_p_values(tried, usable))
-    total = each.sum(axis=0)
-    return np.asarray((each / np.where(total > 0.0, total, 1.0)).T)
+
+    behind: Array
+    odds: Array
+    n_windows: int
+
+    @classmethod
+    def of(
+        cls,
+        tried: TrialScores,
+        usable: NDArray[np.bool_],
+        usual: Array | None = None,
+        *,
+        strict: bool = False,
+    ) -> Comparison:
+        """Compare forms that are ``usable`` (F, S), by their scores or else by ``usual`` ones."""
+        score = _compute_scores(tried, usable)
+        usual = _average_scores(score) if usual is None else usual
+        score = np.where(np.isnan(score), usual[:, None], score)
+        score = np.where(usable, score, np.inf)
+        best = score.min(axis=0)
+        score -= np.where(np.isfinite(best), best, 0.0)
+        odds = np.ones(score.shape) if tried.log_odds is None else np.exp(tried.log_odds)
+        if strict:
+            odds *= np.sqrt(_compute_p_values(tried, usable))
+        return cls(score, odds, tried.n_windows)
+
+    def weigh(self, power: float) -> Array:
+        """(S, F) weights: CRPS^-a over three windows, CRPS^-(a sqrt(W / 3)) over W, if more."""
+        power = power * np.sqrt(max(self.n_windows / USUAL_WINDOWS, 1.0))
+        each = np.exp(-power * self.behind) * self.odds
+        total = each.sum(axis=0)
+        return np.asarray((each / np.where(total > 0.0, total, 1.0)).T)
 
 
-def choose_power(tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool = False) -> float:
+def compare_without_each(
+    tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool = False
+) -> list[Comparison]:
+    """For each window how forms did in the others."""
+    windows = range(tried.n_windows)
+    return [Comparison.of(tried.without(each), usable, strict=strict) for each in windows]
+
+
+def choose_power(tried: TrialScores, others: Sequence[Comparison]) -> float:
     """The power of the weights whose mixtures had the smallest errors in the windows.
 
-    In each window the forms are weighed by the others. If forms differ by luck, a small power
+    In each window the forms are weighed by the ``others``. If forms differ by luck, a small power
     averages over them; if some are better, a large one leaves the others out. It has to gain more
     than chance.
     """
-    windows = range(tried.n_windows if tried.n_windows > 1 else 0)
-    known = np.isfinite(tried.crps)
+    if len(others) < 2:
+        return POWERS[0]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
-    scale = _average(tried.crps.swapaxes(0, 1).reshape(len(usable[0]), -1))[:, None]  # of a series
-    errors = np.full((len(POWERS), len(windows)), np.nan)
-    for place, power in enumerate(POWERS):
-        for window in windows:
-            others = tried.without(window)
-            weights = compute_weights(others, usable, power, strict=strict).T[:, :, None]
-            share = np.where(known[:, :, window], weights, 0.0)
-            total = share.sum(axis=0)
-            sums = np.where(share > 0.0, share * mean[:, :, window], 0.0).sum(axis=0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                error = np.abs(tried.outcomes[:, window] - sums / total) / scale
-            error = error[np.isfinite(error)]
-            errors[place, window] = error.mean() if error.size else np.nan
+    n_series = tried.crps.shape[1]
+    scale = _average(tried.crps.swapaxes(0, 1).reshape(n_series, -1))[:, None, None]  # of a series
+    errors = []
+    for power in POWERS:
+        share, seen = _share_by_others(tried, others, power)
+        sums = np.where(share > 0.0, share * mean, 0.0).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.abs(tried.outcomes - np.where(seen, sums, np.nan)) / scale
+        errors.append(_average(error.swapaxes(0, 1).reshape(len(others), -1)))
     best = 0
     for place in range(1, len(POWERS)):
         gain = errors[best] - errors[place]
@@ -129,37 +148,26 @@ def choose_power(tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool 
     return POWERS[best]
 
 
-def compute_width_factor(
-    tried: TrialScores, usable: NDArray[np.bool_], power: float, *, strict: bool = False
-) -> float:
+def compute_width_factor(tried: TrialScores, others: Sequence[Comparison], power: float) -> float:
     """The factor of all forms' spreads at which their mixture holds what it says it does.
 
     A mixture of forms that are each calibrated is too wide (Gneiting and Ranjan 2013), and the
     more so the more they differ. The factor is that whose intervals of 50, 80 and 95% held nearest
     to that in the windows, all series together; it starts from where widths and errors agree
     (:func:`_sharpen`), and few windows move it little.
-    In each window the forms are weighed by the others.
+    In each window the forms are weighed by the ``others``.
     """
-    others = [
-        compute_weights(tried.without(window), usable, power, strict=strict)
-        for window in range(tried.n_windows)
-    ]
     if not others:
         return 1.0
-    share = np.array(others).transpose(2, 1, 0)[:, :, :, None]
-    known = np.isfinite(tried.crps) & (share > 0.0)
-    share = np.where(known, share, 0.0)
-    total = share.sum(axis=0)
-    seen = total > 0.0
+    share, seen = _share_by_others(tried, others, power)
     if not seen.any():
         return 1.0
     # Series of one time are shaken together: so many windows are worth their root.
     count = tried.n_windows * np.sqrt(np.count_nonzero(seen.any(axis=(1, 2))))
-    share = share / np.where(seen, total, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
         x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
-        z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
+        z = np.where(share > 0.0, (x - tried.mean) / tried.sd, 0.0)
     begin = _sharpen(tried, share)
     lost = []
     for factor in FACTORS:
@@ -168,6 +176,16 @@ def compute_width_factor(
         missed = float(np.mean(np.square(held - LEVELS) / (LEVELS * (1.0 - LEVELS))))
         lost.append(count * missed + np.square(np.log(factor / begin) / SPREAD))
     return float(FACTORS[int(np.argmin(lost))])
+
+
+def _share_by_others(
+    tried: TrialScores, others: Sequence[Comparison], power: float
+) -> tuple[Array, NDArray[np.bool_]]:
+    """(F, S, W, h) shares of forms in what is known of each window, and where there are any."""
+    share = np.array([one.weigh(power) for one in others]).transpose(2, 1, 0)[:, :, :, None]
+    share = np.where(np.isfinite(tried.crps), share, 0.0)
+    total = share.sum(axis=0)
+    return share / np.where(total > 0.0, total, 1.0), total > 0.0
 
 
 def _sharpen(tried: TrialScores, share: Array) -> float:
