@@ -149,7 +149,7 @@ def _widen_grouped(new: GroupedPosterior, old: GroupedPosterior, columns: NewCol
         for one in (old.sample, old.small_sample)
     )
     bank, sites = old.bank.transform(matrix), old.sites and old.sites.in_columns(columns)
-    caches = dict.fromkeys(("prior", "read", "newest_reading", "noise_residual"))
+    caches: dict[str, Any] = dict.fromkeys(("prior", "read", "newest_reading", "noise_residual"))
     wider = replace(old, belief=new.belief, bank=bank, sites=sites, row_space=span, **caches)
     new.__dict__.update(replace(wider, sample=sample, small_sample=small).__dict__)
 
