@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from posterity import BayesianLinearRegression, BayesianPoissonRegression
-from posterity.basis import AutoBasis, GrowingBasis, HilbertSpaceGP, RandomFourier
+from posterity.basis import AutoBasis, GrowingBasis, HilbertSpaceGP, RandomFourier, Spline
 from posterity.files import dumps, loads
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -96,6 +97,23 @@ def test_counts_and_rows_far_away() -> None:
     stream.partial_fit([[1e6]], [5.0])
     np.testing.assert_array_equal(stream.basis_.domain_, domain)
     np.testing.assert_allclose(stream.predict(x), before, rtol=0.05)
+
+
+@pytest.mark.parametrize("basis", ["auto", HilbertSpaceGP(), Spline()], ids=str)
+def test_a_wild_row_in_the_first_batch_leaves_the_curve_of_the_others(basis: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, size=(200, 1))
+    y = np.sin(3.0 * x[:, 0]) + 0.3 * rng.normal(size=200)
+    wild = BayesianLinearRegression(basis=basis).fit(np.vstack([x, [[50.0]]]), np.append(y, 3.0))
+    without = BayesianLinearRegression(basis=basis).fit(x, y)
+    places = np.linspace(-0.95, 0.95, 50)[:, None]
+    np.testing.assert_allclose(wild.predict(places), without.predict(places), atol=0.15)
+    assert np.sqrt(np.mean(np.square(wild.predict(places) - np.sin(3.0 * places[:, 0])))) < 0.07
+    if basis != "auto":  # which has its domain from there
+        part = rng.uniform(9.0, 10.0, size=(20, 1))  # are not few
+        both = clone(basis).fit(np.vstack([x, part]))
+        assert both.domain_[0, 1] == part.max()
+        assert clone(basis).fit(np.vstack([x[:40], [[50.0]]])).domain_[0, 1] == 50.0
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 # Where this many rows are known, one does not widen the domain that is so many times its length
 # away; as many, twice as many.
 ENOUGH_ROWS, MOST_SPANS = 50, 4.0
+# The largest share of a first batch that may be far from all others.
+MOST_FAR = 0.05
 # By how much a domain is longer with each step: a stream widens it now and then.
 STEP = 1.25
 # Places for each function, and the share of the largest singular value that is rounding.
@@ -83,6 +85,10 @@ class GrowingDomain(DomainTransformer):
         """Places (n, d) at which columns are to be those of a wider domain."""
         return spread_evenly(self.domain_, PLACES_EACH * self._columns(self.domain_.T).shape[1])
 
+    def _find_domain(self, X: Array) -> Array:
+        near = np.clip(X, *find_near(X).T) if self._grows else X
+        return super()._find_domain(near)
+
     @property
     def _grows(self) -> bool:
         return self.domain is None and self.outside == "extend"
@@ -101,6 +107,25 @@ def count_spans(outside: NDArray[np.bool_], known: float) -> Array:
     return np.asarray(least * (1.0 + np.count_nonzero(outside, axis=0) / max(known, 1.0)))
 
 
+def find_near(X: Array) -> Array:
+    """Range (d, 2) of each feature of a first batch, without a few rows far from all others.
+
+    From the middle half of the rows it is widened as by rows that come later.
+    """
+    whole = np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
+    if len(X) < ENOUGH_ROWS:
+        return whole
+    ends, before = np.quantile(X, [0.25, 0.75], axis=0), None
+    while before is None or (ends != before).any():
+        (low, high), before = ends, ends
+        outside = (low > X) | (high < X)
+        room = (high - low) * count_spans(outside, len(X))
+        near = np.where((low - room <= X) & (high + room >= X), X, low)
+        ends = np.stack([near.min(axis=0), near.max(axis=0)])
+    few = (outside.mean(axis=0) <= MOST_FAR) & (low < high)
+    return np.where(few[:, None], ends.T, whole)
+
+
 def spread_evenly(domain: Array, count: int) -> Array:
     """Places (count, d) all over a domain (d, 2), those of each feature evenly (McKay 1979)."""
     random, shares = np.random.default_rng(0), np.linspace(0.0, 1.0, count)
@@ -117,4 +142,4 @@ def match_columns(
     return np.asarray(np.linalg.lstsq(one / size, other, rcond=ROUNDING)[0] / size[:, None])
 
 
-__all__ = ["GrowingDomain", "count_spans", "match_columns", "spread_evenly"]
+__all__ = ["GrowingDomain", "count_spans", "find_near", "match_columns", "spread_evenly"]

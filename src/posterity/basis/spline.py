@@ -22,7 +22,7 @@ from posterity.basis._domain import (
     rank_places,
     spread,
 )
-from posterity.basis._growth import count_spans
+from posterity.basis._growth import count_spans, find_near
 from posterity.basis._penalty import Penalty
 
 Array = NDArray[np.float64]
@@ -240,7 +240,8 @@ class Spline(LocalFunctions):
             raise ValueError(f"smooth is {self.smooth!r}: it must be True or False")
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))
-            count, each = self._count_knots(X.shape[1]), zip(X.T, self.domain_, strict=True)
+            ranges = find_near(X) if self._grows else self.domain_
+            count, each = self._count_knots(X.shape[1]), zip(X.T, ranges, strict=True)
             knots = [spread(self.knots, x, ends, count) for x, ends in each]
         else:
             knots = self._read_given_knots(X.shape[1])
