@@ -16,6 +16,8 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
+    BayesianQuantileRegression,
+    BayesianRobustRegression,
 )
 from posterity.basis import AutoBasis, HilbertSpaceGP, RandomFourier
 from posterity.basis._marginal_likelihood import _Problem, maximize_posterior
@@ -186,6 +188,16 @@ def test_names_and_frames() -> None:
 @pytest.mark.slow
 def test_scikit_learn_accepts_it() -> None:
     check_estimator(AutoBasis(n_functions=10), on_skip=None)
+
+
+@pytest.mark.parametrize("kind", [BayesianRobustRegression, BayesianQuantileRegression])
+def test_what_one_hypothesis_leaves_out_others_may_need(kind: Any) -> None:
+    """With fewer than four rows a column one prior stands for all hypotheses."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, size=(150, 1))
+    y = np.sin(3.0 * x[:, 0]) + 0.3 * rng.standard_t(3, size=150)
+    error = kind(basis="auto").fit(x, y).predict(x) - np.sin(3.0 * x[:, 0])
+    assert np.sqrt(np.mean(np.square(error))) < 0.15
 
 
 def test_labels_and_counts() -> None:
