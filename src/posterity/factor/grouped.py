@@ -175,20 +175,6 @@ class GroupBank:
         twin.__setstate__(self.__getstate__())
         return twin
 
-    def transform(self, matrix: Array) -> GroupBank:
-        """A bank that has learned ``x @ matrix`` of each row x of all p columns."""
-        p, size = self.n_coefficients, self.size
-        triangles = unpacked(self.packed, p + 1)[:, :, : p + 1]
-        groups, places = np.nonzero(triangles.any(axis=2))
-        known, numbers = triangles[groups, places], groups.astype(np.int32)
-        X, y = np.ascontiguousarray(known[:, :p] @ matrix), np.ascontiguousarray(known[:, p])
-        bank = GroupBank(matrix.shape[1])
-        bank.grow(size)
-        bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(size)))
-        bank._arrays[1:] = [array[:size].copy() for array in self._arrays[1:]]
-        bank.clock = self.clock
-        return bank
-
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, rows: GroupedRows, discount: float = 1.0) -> None:
@@ -328,7 +314,7 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     if not empty:
         remains = np.sqrt(np.maximum(share, 0.0))[:, None] * (V @ T)
         remains[~alive, :-1] = 0.0  # no direction any more, but a residual may be left
-        # A column that no row is left of, as of a level, is zero, and rounding is no direction.
+        # A column that no row is left of, as of a level, is 0; rounding is no direction.
         gone = np.abs(remains).max(axis=0) <= ZERO_TOLERANCE * size
         remains[:, :-1][:, gone[:-1]] = 0.0
         left.append(remains[:, :-1], np.ascontiguousarray(remains[:, -1:]))

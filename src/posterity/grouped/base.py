@@ -33,7 +33,7 @@ from posterity.linear import functions
 from posterity.linear.columns import ModelColumns
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
-from posterity.linear.keys import Keys, key_of
+from posterity.linear.keys import Keys
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import OUR_NAMES
 from posterity.noise import JointOfOne, KnownNoise, Noise
@@ -387,23 +387,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         if not filled.all():
             posterior.keep(filled)
             self._index = self._index.keep(filled)
-
-    def _find_slot(self, key: Any) -> int:
-        known = key_of(key, len(self._index.kinds), "key")
-        self._index.check_kinds(known)
-        slot = int(self._index.places(known)[0])
-        if slot < 0:
-            raise UnknownGroupError(
-                f"no row of the group {key!r} was learned: give the key of a learned group"
-            )
-        return slot
-
-    def _select_keys(self, groups: Any) -> NDArray[np.bool_]:
-        """(G,) which groups are among these keys."""
-        chosen = np.zeros(self.n_groups_, dtype=bool)
-        for key in groups:
-            chosen[self._find_slot(key.item() if isinstance(key, np.integer) else key)] = True
-        return chosen
 
 
 __all__ = ["GroupedModel"]
