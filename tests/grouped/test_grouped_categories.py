@@ -133,6 +133,16 @@ def test_models_that_met_other_levels_merge_whatever_their_base() -> None:
     np.testing.assert_allclose(merged.predict(LATE), whole.predict(LATE), rtol=1e-6)
 
 
+def test_of_a_level_that_never_came_a_group_knows_nothing() -> None:
+    named = {"condition": ["congruent", "incongruent", "neutral"]}
+    for settings, y in ({}, TIME), ({"likelihood": "bernoulli"}, TIME > 600.0):
+        model = GroupedRegression(by="subject", categorical_features=named, **settings)
+        table = model.fit(TRIALS, y).summary(groups=[3])
+        plain = GroupedRegression(by="subject", **settings).fit(TRIALS, y).summary(groups=[3])
+        assert table.loc["condition=neutral", "sd"] == np.inf
+        np.testing.assert_allclose(table.loc[plain.index, "low"], plain["low"], rtol=1e-3)
+
+
 def test_what_raises_or_only_predicts_brings_no_level() -> None:
     model = GroupedRegression(by="subject").fit(TRIALS, TIME)
     neutral = TRIALS[:2].assign(condition="neutral")
