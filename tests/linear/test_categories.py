@@ -375,6 +375,15 @@ def test_levels_join_models_of_every_kind(name: str, forgetting: Any) -> None:
         np.testing.assert_allclose(late.noise_coef_, early.noise_coef_, atol=0.02)
 
 
+def test_what_was_left_out_stays_left_out() -> None:
+    late = RIDES.assign(zone=np.where(ZONE == "a", "b", ZONE))
+    model = BayesianLinearRegression(forgetting=Changepoint()).fit(late, Y)
+    before = model.predict(late)
+    model.partial_fit(RIDES[:1].assign(zone="a"), Y[:1])  # before the others in the alphabet
+    np.testing.assert_allclose(model.predict(late), before, atol=0.05)
+    assert model.categories_.each[0].levels == ("b", "a", "c", "d")
+
+
 @pytest.mark.parametrize("name", ["outliers", "quantile", "noise by feature"])
 def test_levels_join_by_rows_and_merges(name: str) -> None:
     kind, y = MORE_MODELS[name]

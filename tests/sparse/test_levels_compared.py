@@ -59,6 +59,19 @@ def test_a_flat_prior_gives_the_table_of_the_generalised_linear_model() -> None:
     assert as_they_are.loc["age=young", "sd"] > 5.0 * table.loc["age=young", "sd"]
 
 
+@pytest.mark.parametrize(
+    "kind", [SparseLinearRegression, SparseLogisticRegression, DiagonalPoissonRegression]
+)
+def test_a_contrast_of_two_levels_is_one_of_them_with_the_other_as_the_base(kind: Any) -> None:
+    rows, claims, _ = policies(400)
+    model = kind().fit(rows, claims if "Poisson" in kind.__name__ else claims > 0)
+    compared = model.contrast({"age=young": 1.0, "age=old": -1.0})
+    row = model.summary(base={"age": "old"}).loc["age=young"]
+    np.testing.assert_allclose([compared.mean(), compared.scale], row[["mean", "sd"]].tolist())
+    with pytest.raises(ValueError, match="no weight 'age=yuong'; did you mean 'age=young'"):
+        model.contrast({"age=yuong": 1.0})
+
+
 @pytest.mark.parametrize("base", ["mean", "first", {"age": "old"}])
 def test_intervals_are_those_of_the_joint_posterior(base: Any) -> None:
     rows, claims, years = policies(400)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from typing import Self
+
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Tags
 
-from posterity.basis._domain import DomainTransformer, check_choice
+from posterity.basis._domain import check_choice, join_columns, join_ranges
+from posterity.basis._growth import PLACES_EACH, GrowingDomain, match_columns, spread_evenly
 from posterity.basis._kernels import KERNELS, precisions
 from posterity.basis._marginal_likelihood import MOST_ROWS, maximize_posterior
 from posterity.basis.random_fourier import RandomFourier, choose_n_waves
@@ -25,7 +30,7 @@ LINES_AND_CURVES = (1, 1, 0, 0)
 ALTERNATIVES = ((1, 0, 0, 0), LINES_AND_CURVES, (1, 0, 1, 0), (1, 0, 0, 1), (1, 1, 1, 1))
 
 
-class AutoBasis(DomainTransformer):
+class AutoBasis(GrowingDomain):
     """Lines, curves, products of two features, and a smooth function of all: ``basis="auto"``.
 
     The function is a sum of four Gaussian processes, and how much each contributes is learned, as
@@ -41,7 +46,8 @@ class AutoBasis(DomainTransformer):
     random_state : int, RandomState or None, default 0
         Of the waves.
     domain : (low, high) or (d, 2) array, optional
-        Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
+        Range of every feature, or of each; None: the range in the batch that ``fit`` sees. That
+        grows with the rows that a model learns, except with another ``outside``.
     outside : {"extend", "clip", "raise"}, default "extend"
         ``"extend"``: lines go on, curves go on straight, products stay as they are at the domain's
         end, and the function of all features goes back to its mean.
@@ -118,20 +124,7 @@ class AutoBasis(DomainTransformer):
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_choice("kernel", self.kernel, KERNELS)
-        d = X.shape[1]
-        self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
-        self._spline = Spline(domain=self.domain_).fit(X)
-        offered = self._spline.prior_precisions()
-        names = self._spline._column_names([str(one) for one in range(d)])
-        self._bends = np.array([not name.endswith("line") for name in names])
-        self._sds = 1.0 / np.sqrt(offered[0, self._bends])
-        others = np.log(offered[0] / offered[1:])[:, self._bends]
-        self._smoothness = others if d == 1 else others[:0]
-        parts = self._compute_raw_parts(X)
-        self._centres = [part.mean(axis=0) for part in parts]
-        # A function of unit variance, on average over the first batch.
-        spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._list_pairs(parts)]
-        self._scales = [float(spread) if spread > 0.0 else 1.0 for spread in spreads]
+        self._place(Spline().fit(self.domain_.T), X)
         found = maximize_posterior(X, y, self.kernel, self._parts(X))
         self.length_scales_ = found.length_scales
         self._waves = RandomFourier(
@@ -141,14 +134,61 @@ class AutoBasis(DomainTransformer):
             random_state=self.random_state,
             domain=self.domain_,
         ).fit(X)
-        widths = [part.shape[1] for part in parts] + [2 * len(self._waves.frequencies_)]
-        there = [True, self._curved, self._multiplied, True]
-        self._kinds = np.repeat(np.flatnonzero(there), widths)
         shares = np.zeros(len(KINDS))
-        shares[there] = found.variances
-        alternatives = [one for one in ALTERNATIVES if len(X) < MOST_ROWS]
-        alternatives += [LINES_AND_CURVES] * len(self._smoothness)
-        self.shares_ = np.array([shares, *alternatives], dtype=np.float64)
+        shares[self._there] = found.variances
+        self._take_shares(shares, ALTERNATIVES if len(X) < MOST_ROWS else ())
+
+    def _place(self, spline: Spline, X: Array) -> None:
+        """Take curves, and units in which each part varies by 1 on average over rows (n, d)."""
+        d, self._spline = X.shape[1], spline
+        self._curved, self._multiplied = d <= MOST_CURVED, d <= MOST_MULTIPLIED
+        offered = spline.prior_precisions()
+        names = spline._column_names([str(one) for one in range(d)])
+        self._bends = np.array([not name.endswith("line") for name in names])
+        self._sds = 1.0 / np.sqrt(offered[0, self._bends])
+        others = np.log(offered[0] / offered[1:])[:, self._bends]
+        self._smoothness = others if d == 1 else others[:0]
+        parts = self._compute_raw_parts(X)
+        self._centres = [part.mean(axis=0) for part in parts]
+        spreads = [np.sqrt(np.square(p - c).sum(axis=1).mean()) for p, c in self._list_pairs(parts)]
+        self._scales = [float(spread) if spread > 0.0 else 1.0 for spread in spreads]
+
+    def _take_shares(self, learned: Array, alternatives: Sequence[tuple[int, ...]]) -> None:
+        """Take shares (4,), those that are tried besides, and the kind of each column."""
+        widths = [len(centre) for centre in self._centres] + [2 * len(self._waves.frequencies_)]
+        self._kinds = np.repeat(np.flatnonzero(self._there), widths)
+        smooth = [LINES_AND_CURVES] * len(self._smoothness)
+        self.shares_ = np.array([learned, *alternatives, *smooth], dtype=np.float64)
+
+    @property
+    def _there(self) -> list[bool]:
+        """Which kinds of functions there are."""
+        return [True, self._curved, self._multiplied, True]
+
+    def joined(self, other: Self) -> Self:
+        """Return the basis for the domains of both, whichever is asked."""
+        if not self._grows:
+            return self
+        domain = join_ranges(self.domain_, other.domain_)
+        return self._with(domain, self._spline.joined(other._spline))
+
+    def _over(self, domain: Array) -> Self:
+        return self._with(domain, self._spline.reaching(domain.T))
+
+    def _with(self, domain: Array, spline: Spline) -> Self:
+        """The basis of this domain, with these curves."""
+        new = copy(self)
+        new.domain_ = domain
+        new._place(spline, spread_evenly(domain, MOST_ROWS))
+        # What rows of a part of it said of shares need not hold for all of it.
+        new._take_shares(self.shares_[0], ALTERNATIVES)
+        return new
+
+    def columns_of(self, other: Self) -> Array:
+        """As of other bases; waves are the same everywhere, and stay."""
+        places = spread_evenly(self.domain_, PLACES_EACH * len(self._kinds))
+        parts = match_columns(places, self._stack_parts, other._stack_parts)
+        return join_columns([parts, np.eye(1 + 2 * len(self._waves.frequencies_))])
 
     def _count_waves(self, X: Array) -> int:
         return WAVES_OF_ONE if X.shape[1] == 1 else choose_n_waves(len(X))
@@ -172,6 +212,9 @@ class AutoBasis(DomainTransformer):
     def _parts(self, X: Array) -> list[Array]:
         parts = self._list_pairs(self._compute_raw_parts(X))
         return [(p - c) / s for (p, c), s in zip(parts, self._scales, strict=True)]
+
+    def _stack_parts(self, X: Array) -> Array:
+        return np.concatenate(self._parts(X), axis=1)
 
     def _columns(self, X: Array) -> Array:
         return np.concatenate([*self._parts(X), self._waves._columns(X)], axis=1)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.basis._domain import DomainTransformer, check_choice, check_count, check_positive
+from posterity.basis._domain import check_choice, check_count, check_positive
+from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (
     KERNELS,
     log_spectral_density,
@@ -18,6 +20,7 @@ from posterity.basis._kernels import (
     read_length_scales,
 )
 from posterity.basis._marginal_likelihood import maximize_posterior
+from posterity.kernel.values import is_word
 
 Array = NDArray[np.float64]
 
@@ -35,7 +38,7 @@ MOST_FUNCTIONS = 2000
 CANDIDATES = 12
 
 
-class HilbertSpaceGP(DomainTransformer):
+class HilbertSpaceGP(GrowingDomain):
     """Gaussian-process regression as a linear model (Solin and Särkkä 2020).
 
     On a box that holds the domain, a stationary Gaussian process is a sum of sines with
@@ -62,7 +65,8 @@ class HilbertSpaceGP(DomainTransformer):
         False: one function of all features together, for up to three or so. True: a sum of a
         function of each feature, for many.
     domain : (low, high) or (d, 2) array, optional
-        Range of every feature, or of each; None: the range in the batch that ``fit`` sees.
+        Range of every feature, or of each; None: the range in the batch that ``fit`` sees. That
+        grows with the rows that a model learns, except with another ``outside``.
     outside : {"extend", "clip", "raise"}, default "extend"
         ``"extend"``: the function returns to its mean, and its uncertainty to that of the prior, on
         the way from the domain's end to that of the box; two more columns for each feature, which
@@ -173,6 +177,10 @@ class HilbertSpaceGP(DomainTransformer):
                     "give numbers, or additive=False"
                 )
             scale = maximize_posterior(X, y, self.kernel).length_scales
+        self._place(scale, given=given)
+
+    def _place(self, scale: Array | None, *, given: bool) -> None:
+        """Take the functions of the domain, for length scales (d,) if they are not candidates."""
         half = self._middle_and_half()[1]
         self.boundary_ = half * self._get_boundary_factors(scale, half)
         # Functions are ranked by l * w; for "auto" all candidates are the same share of the domain.
@@ -186,6 +194,22 @@ class HilbertSpaceGP(DomainTransformer):
             self.length_scales_ = np.geomspace(shortest, 1.0, CANDIDATES)[:, None] * half
         else:
             self.length_scales_ = scale[None, :]
+
+    def _over(self, domain: Array) -> Self:
+        new, candidates = copy(self), is_word(self.length_scale, "auto")
+        new.domain_ = domain
+        given = not isinstance(self.length_scale, str)
+        new._place(None if candidates else self.length_scales_[0], given=given)
+        return new
+
+    def _list_places(self, wider: Self) -> Array:
+        """Also what is far away, which is known there and nowhere else."""
+        far = np.tile(self._middle_and_half()[0], (2 * len(self.domain_), 1))
+        middle, reach = wider._middle_and_half()[0], wider.boundary_
+        far[np.arange(len(far)), np.arange(len(far)) // 2] = np.stack(
+            [middle - reach, middle + reach], axis=1
+        ).ravel()
+        return np.concatenate([super()._list_places(wider), far])
 
     def _get_boundary_factors(self, scale: Array | None, half: Array) -> Array:
         if self.boundary_factor is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from copy import copy
+from typing import Self
 
 import numpy as np
 from numpy.random import RandomState
@@ -10,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, ndtri, stdtrit
 from sklearn.utils import check_random_state
 
-from posterity.basis._domain import DomainTransformer, check_choice, check_count
+from posterity.basis._domain import check_choice, check_count
+from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (
     KERNELS,
     SMOOTHNESS,
@@ -20,6 +23,7 @@ from posterity.basis._kernels import (
     read_length_scales,
 )
 from posterity.basis._marginal_likelihood import maximize_posterior
+from posterity.kernel.values import is_word
 
 Array = NDArray[np.float64]
 
@@ -29,7 +33,7 @@ CANDIDATES = 12
 LENGTH_SCALE_FACTORS = (1.0, 0.5, 0.25)
 
 
-class RandomFourier(DomainTransformer):
+class RandomFourier(GrowingDomain):
     """Gaussian-process regression as a linear model, with random waves (Rahimi and Recht 2007).
 
     A stationary Gaussian process is, in the mean over random frequencies, a sum of cosines and
@@ -51,8 +55,9 @@ class RandomFourier(DomainTransformer):
     random_state : int, RandomState or None, default 0
         The seed is fixed so that models fitted apart have the same columns and can be merged.
     domain : (low, high) or (d, 2) array, optional
-        Range of every feature, or of each; None: the range in the batch that ``fit`` sees. It
-        sets the candidates, and where waves are counted from.
+        Range of every feature, or of each; None: the range in the batch that ``fit`` sees. That
+        grows with the rows that a model learns, except with another ``outside``. It sets the
+        candidates, and where waves are counted from.
     outside : {"extend", "clip", "raise"}, default "extend"
         ``"extend"``: as the process does, the function goes back to its prior, mean and variance,
         within a few length scales.
@@ -155,13 +160,27 @@ class RandomFourier(DomainTransformer):
         scale = read_length_scale(self.length_scale, X.shape[1])
         if learns:
             scale = maximize_posterior(X, y, self.kernel).length_scales
+        self._place(scale, count)
+
+    def _over(self, domain: Array) -> Self:
+        new = copy(self)
+        new.domain_ = domain
+        new._place(None, 2 * len(self.frequencies_))
+        return new
+
+    @property
+    def _grows(self) -> bool:
+        return super()._grows and is_word(self.length_scale, "auto")
+
+    def _place(self, scale: Array | None, count: int) -> None:
+        """Draw so many waves for the domain, and length scales (d,) if they are not candidates."""
         if scale is None:
             half = self._middle_and_half()[1]
             self.length_scales_ = np.geomspace(0.1, 1.0, CANDIDATES)[:, None] * half
         else:
             self.length_scales_ = scale[None, :]
-        shortest = self.length_scales_[0]
-        broader = [factor * shortest for factor in LENGTH_SCALE_FACTORS[1 : max(1, 4 - X.shape[1])]]
+        shortest, d = self.length_scales_[0], len(self.domain_)
+        broader = [factor * shortest for factor in LENGTH_SCALE_FACTORS[1 : max(1, 4 - d)]]
         self._drawn_for = np.concatenate([self.length_scales_, *(one[None] for one in broader)])
         self._drawn_for = self._drawn_for[: count // 2]
         self.frequencies_ = self._draw(count // 2, check_random_state(self.random_state))

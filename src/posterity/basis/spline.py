@@ -22,6 +22,7 @@ from posterity.basis._domain import (
     rank_places,
     spread,
 )
+from posterity.basis._growth import count_spans, find_near
 from posterity.basis._penalty import Penalty
 
 Array = NDArray[np.float64]
@@ -42,8 +43,6 @@ POWERS_AND_SIZES = ((4, 1.0), (4, 0.03), (4, 0.001), (4, 1e-5), (2, 1.0), (2, 0.
 LENGTH_SCALES = np.geomspace(1.0, 0.055, 7)
 # Of a line of unit variance over the domain [-1, 1], the inverse.
 VARIANCE_OF_LINE = 1.0 / 3.0
-# Where this many rows are known, one gets no knots so many spans away; as many, twice as many.
-ENOUGH_ROWS, MOST_SPANS = 50, 4.0
 PLACES = 200  # at which the variance of curves is averaged
 LEAST_LOG_VARIANCE = -27.0  # relative to the largest: what is beyond makes no difference
 
@@ -188,9 +187,7 @@ class Spline(LocalFunctions):
         domain = join_ranges(self.reach_, np.stack([X.min(axis=0), X.max(axis=0)], axis=1))
         sides = np.stack([below.any(axis=0), above.any(axis=0)], axis=1)
         ends = np.where(sides, domain, self._ends)
-        least = MOST_SPANS if known >= ENOUGH_ROWS else np.inf
-        spans = least * (1.0 + np.count_nonzero(outside, axis=0) / max(known, 1.0))
-        return self._over(domain, ends, self.knots_, spans)
+        return self._over(domain, ends, self.knots_, count_spans(outside, known))
 
     def joined(self, other: Self) -> Self:
         """Return the basis with knots over what both reach, whichever is asked."""
@@ -243,7 +240,8 @@ class Spline(LocalFunctions):
             raise ValueError(f"smooth is {self.smooth!r}: it must be True or False")
         if isinstance(self.knots, str):
             check_choice("knots", self.knots, ("even", "quantiles"))
-            count, each = self._count_knots(X.shape[1]), zip(X.T, self.domain_, strict=True)
+            ranges = find_near(X) if self._grows else self.domain_
+            count, each = self._count_knots(X.shape[1]), zip(X.T, ranges, strict=True)
             knots = [spread(self.knots, x, ends, count) for x, ends in each]
         else:
             knots = self._read_given_knots(X.shape[1])

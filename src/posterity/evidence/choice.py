@@ -104,20 +104,27 @@ class Choice:
         return cls(precisions, weights, noise, pinned, log_evidence, ratios, which, **more)
 
     def average(self) -> Self:
-        """One node, of the geometric means.
+        """One node, of the geometric means; of nodes of several shapes, of their mean variances.
 
-        Its contrasts take away less than there is, as those of each node do, by Hoelder's
-        inequality.
+        A shape that leaves a column out does not hold it at 0 where another one needs it. Contrasts
+        take away less than there is, as those of each node do, by Hoelder's inequality.
         """
+        shares = (self.shapes == np.unique(self.shapes)[:, None]) * self.weights
+        of_shape = shares.sum(axis=1)
+        shares /= np.where(of_shape > 0.0, of_shape, 1.0)[:, None]
 
         def mean(values: Array) -> Array:
             logs = np.log(np.maximum(values, SMALLEST))
-            means = np.exp(np.tensordot(self.weights, logs, axes=1))
-            return np.asarray(np.where((values > 0.0).all(axis=0), means, 0.0))[None]
+            variances = np.tensordot(of_shape, np.exp(-np.tensordot(shares, logs, axes=1)), axes=1)
+            return np.asarray(np.where((values > 0.0).all(axis=0), 1.0 / variances, 0.0))[None]
 
         contrasts = None if self.contrasts is None else mean(self.contrasts)
         return replace(
-            self, precisions=mean(self.precisions), weights=np.ones(1), contrasts=contrasts
+            self,
+            precisions=mean(self.precisions),
+            weights=np.ones(1),
+            shapes=self.shapes[:1],
+            contrasts=contrasts,
         )
 
     def scale(self, unit: float) -> Self:
@@ -133,7 +140,9 @@ class Choice:
         contrasts = np.concatenate(pair) if pair else None
         both = np.concatenate([self.precisions, other.precisions])
         weights = np.array([1.0 - share, share])
-        return replace(other, precisions=both, contrasts=contrasts, weights=weights).average()
+        one_shape = np.repeat(other.shapes, 2)
+        two = replace(other, precisions=both, contrasts=contrasts, shapes=one_shape)
+        return replace(two, weights=weights).average()
 
     @property
     def is_plain(self) -> bool:

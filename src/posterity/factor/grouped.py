@@ -314,6 +314,9 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     if not empty:
         remains = np.sqrt(np.maximum(share, 0.0))[:, None] * (V @ T)
         remains[~alive, :-1] = 0.0  # no direction any more, but a residual may be left
+        # A column that no row is left of, as of a level, is 0; rounding is no direction.
+        gone = np.abs(remains).max(axis=0) <= ZERO_TOLERANCE * size
+        remains[:, :-1][:, gone[:-1]] = 0.0
         left.append(remains[:, :-1], np.ascontiguousarray(remains[:, -1:]))
     return left.triangle
 

@@ -29,15 +29,18 @@ from posterity.grouped.inputs import (
 from posterity.grouped.likelihoods import choose_likelihood
 from posterity.kernel import GroupPath
 from posterity.likelihoods import Likelihood
+from posterity.linear import functions
 from posterity.linear.columns import ModelColumns
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
-from posterity.linear.keys import Keys, key_of
+from posterity.linear.keys import Keys
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import OUR_NAMES
 from posterity.noise import JointOfOne, KnownNoise, Noise
 from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
+from posterity.posteriors.growth import widen
+from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import Undo, get_lock, hold_model_lock
 
@@ -193,6 +196,16 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         )
         self._index = KeyIndex()
 
+    def _with_columns(self, columns: NewColumns, **parts: Any) -> Self:
+        """As of linear models; not in place."""
+        changed = self._copy_unfitted()
+        changed._set_columns_of(self)
+        changed.__dict__.update(parts)
+        changed._begin()
+        widen(changed._posterior, self._posterior, columns)
+        changed._index = self._index.copy()
+        return changed
+
     def _make_from_row(self, x: ArrayLike | Mapping[str, Any], group: Any) -> Self:
         fresh = self._copy_unfitted()
         rest, _ = split_one(x, self.by, group, 0)
@@ -286,7 +299,8 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         """One row as the path takes it: of levels their columns."""
         if self._learns_features:
             return x
-        return self._columns(self._reader().values(x))[0]
+        values = self._reader().values(x)
+        return functions.compute_columns(None, self._categories, values)[0]
 
     def _read_points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
         points, slots = self._read_features(X, groups)
@@ -299,8 +313,8 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
 
     @property
     def _leaves_out_first(self) -> bool:
-        """True: the flat prior of the mean could not tell a first level from the intercept."""
-        return True
+        """True beside an intercept: the flat prior of the mean could not tell it from a level."""
+        return self.fit_intercept
 
     def _learn_rows(
         self,
@@ -315,6 +329,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         first = way == "fit" or self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
         features, keys = model._split(rows[0], groups)
+        model = model._meeting(features)
         given = read(model, features, rows[1], rows[2], keys, added, reset=first)
         predictive = None
         if first:
@@ -325,7 +340,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
             model._learn_first(way, drop_weightless_rows(given))
         else:
             model._learn(drop_weightless_rows(given))
-        if first:
+        if model is not self:
             self._take_over(model)
         return predictive
 
@@ -372,23 +387,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         if not filled.all():
             posterior.keep(filled)
             self._index = self._index.keep(filled)
-
-    def _find_slot(self, key: Any) -> int:
-        known = key_of(key, len(self._index.kinds), "key")
-        self._index.check_kinds(known)
-        slot = int(self._index.places(known)[0])
-        if slot < 0:
-            raise UnknownGroupError(
-                f"no row of the group {key!r} was learned: give the key of a learned group"
-            )
-        return slot
-
-    def _select_keys(self, groups: Any) -> NDArray[np.bool_]:
-        """(G,) which groups are among these keys."""
-        chosen = np.zeros(self.n_groups_, dtype=bool)
-        for key in groups:
-            chosen[self._find_slot(key.item() if isinstance(key, np.integer) else key)] = True
-        return chosen
 
 
 __all__ = ["GroupedModel"]

@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
-from posterity.grouped.base import Array, GroupedModel
+from posterity.grouped.base import Array, GroupedModel, UnknownGroupError
 from posterity.grouped.effects import average_change, draw_coefficients, mean_change
 from posterity.grouped.inputs import read_offsets
 from posterity.grouped.single import make_single_model
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.contrasts import Base
 from posterity.linear.effects import feature_names, table_of_effects
+from posterity.linear.keys import key_of
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.ratios import add_ratios
 from posterity.linear.reader import predict_targets_or_means
@@ -368,6 +369,25 @@ class GroupedReader(GroupedModel):
         for key, table in zip(keys, tables, strict=True):
             table.insert(0, "group", [key] * len(table))
         return require_pandas().concat(tables)
+
+    # ---- keys ------------------------------------------------------------------------------------
+
+    def _find_slot(self, key: Any) -> int:
+        known = key_of(key, len(self._index.kinds), "key")
+        self._index.check_kinds(known)
+        slot = int(self._index.places(known)[0])
+        if slot < 0:
+            raise UnknownGroupError(
+                f"no row of the group {key!r} was learned: give the key of a learned group"
+            )
+        return slot
+
+    def _select_keys(self, groups: Any) -> NDArray[np.bool_]:
+        """(G,) which groups are among these keys."""
+        chosen = np.zeros(self.n_groups_, dtype=bool)
+        for key in groups:
+            chosen[self._find_slot(key.item() if isinstance(key, np.integer) else key)] = True
+        return chosen
 
 
 __all__ = ["GroupedReader"]

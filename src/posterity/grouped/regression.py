@@ -14,6 +14,7 @@ from posterity.grouped.reader import GroupedReader
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods import Likelihood
 from posterity.linear.categories import CategoricalFeatures, Missing
+from posterity.linear.coding import join_categories, join_levels_of_row
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.linear.keys import Keys
 from posterity.linear.offsets import RateOffsets
@@ -295,6 +296,12 @@ class GroupedRegression(GroupedReader):
                 fresh.learn_one(x, y, weight, group=group, offset=offset, exposure=exposure)
             )
         x, group = self._separate_key(x, group)
+        if self._categories is not None:
+            wider = self._with_levels(join_levels_of_row(self, x))
+            if wider is not self:
+                return self._take_over(
+                    wider.learn_one(x, y, weight, group=group, offset=offset, exposure=exposure)
+                )
         y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
         alone = offset is None and exposure is None
@@ -386,10 +393,12 @@ class GroupedRegression(GroupedReader):
             return self._take_over(fresh)
         check_same_features(self, other)
         if self._categories != other._categories:
-            raise ValueError(
-                "the models differ in the levels of their categories: give both the same, by a "
-                "category type or by categorical_features={column: [...]}"
-            )
+            both = join_categories(self, other)
+            wider = self._with_levels(both)
+            if wider is not self:
+                return self._take_over(wider.merge(other))
+            other = other._with_levels(both)
+            theirs = other._posterior
         if not self._posterior_or_none.has_same_prior(theirs):
             raise ValueError(
                 "the models differ in prior, noise, forgetting or intercept: only models of the "

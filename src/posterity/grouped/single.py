@@ -24,15 +24,19 @@ def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegressio
     priors = read.prior.priors
     posterior = known.bank.posteriors(priors, np.array([slot]))
     triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
+    of_group = priors[min(slot, len(priors) - 1)].copy()
+    # Of what never varied nothing is known, not that it is 0.
+    never = np.flatnonzero(known.belief.learns_covariance & ~read.prior.root.any(axis=0))
+    triangle[never] = of_group[never] = 0.0
     prior, factor = Factor(known.bank.n_coefficients), Factor(known.bank.n_coefficients)
     own, count = read.prior.own_noise, known.bank.count[slot]
     before = np.zeros(2) if own is None else own[slot if slot < len(own) - 1 else -1]
     factor.set_triangle(triangle, count + min(before[0], 0.0), known.bank.seen[slot])
-    prior.set_triangle(priors[min(slot, len(priors) - 1)], 0.0, 0.0)
+    prior.set_triangle(of_group, 0.0, 0.0)
     noise, noise_prior = known.noise, model.noise_prior
     if isinstance(noise, LearnedNoise):
         # The other groups' rows are the prior of the noise, this group's are in its factor.
-        flat = prior.n_coefficients - prior.rank
+        flat = prior.n_coefficients - prior.rank - len(never)
         others = max(read.residual_df - (factor.count - flat), 0.0)
         residual = max(read.residual - float(factor.residual()[0, 0]), 0.0)
         if own is not None:

@@ -14,7 +14,6 @@ from posterity.distributions.shown_table import show_table
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
 from posterity.linear import functions
-from posterity.linear.categories import Categories
 from posterity.linear.columns import ModelColumns
 from posterity.linear.contrasts import Base, Contrasts, contrast_model
 from posterity.linear.inputs import read_points
@@ -32,7 +31,7 @@ from posterity.posteriors import (
     TargetsPosterior,
 )
 from posterity.posteriors.growth import widen
-from posterity.posteriors.new_columns import JoinedColumns, NewColumns
+from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
 
@@ -296,22 +295,6 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         count, names = targets_of(other)
         if count is not None:
             set_targets(self, count, names)
-
-    def _add_levels(self, categories: Categories) -> None:
-        """Let levels join that come for the first time: their columns were 0 in all rows."""
-        if categories == self._categories:
-            return
-        self._take_over(self._with_levels(categories))
-
-    def _with_levels(self, categories: Categories) -> Self:
-        """A model that knows the same, with a place for more levels."""
-        known = cast(Categories, self._categories)
-        places = known.places_in(categories)
-        first = self._posterior.n_coefficients - len(places)
-        columns = JoinedColumns(
-            np.concatenate([np.arange(first), first + places]), first + len(categories.names)
-        )
-        return self._with_columns(columns, categories_=categories)
 
     def _with_columns(self, columns: NewColumns, **parts: Any) -> Self:
         """A model that knows the same in other columns, which are those of these parts."""

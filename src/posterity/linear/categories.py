@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.basis._domain import join_columns
+from posterity.posteriors.new_columns import ChangedColumns, JoinedColumns, NewColumns
 from posterity.safety import check_memory
 
 Array = NDArray[np.float64]
@@ -52,6 +54,11 @@ class Category:
         return [f"{self.name}={level}" for level in coded]
 
     @property
+    def base(self) -> tuple[str, ...]:
+        """The level that was left out, if one was."""
+        return self.levels[: self.left_out]
+
+    @property
     def width(self) -> int:
         """Number of its columns."""
         return len(self.levels) + (-1 if self.left_out else 1)
@@ -61,14 +68,39 @@ class Category:
         numbers = {level: number for number, level in enumerate(self.levels, start=1)}
         return np.array([numbers.get(word, 0) for word in words], dtype=np.intp)
 
+    def check_known(self, numbers: Array | NDArray[np.intp]) -> None:
+        """Raise ``ValueError`` where a row (n,) has a level that is not known, the number 0."""
+        if numbers.all():
+            return
+        listed = ", ".join(map(repr, self.levels[:20]))
+        raise ValueError(
+            f"column {self.name!r} has a level in row {int(np.argmin(numbers))} that was not "
+            f"learned: the levels are {listed}; {NAME_LEVELS.format(self.name)}"
+        )
+
     def join(self, words: Sequence[str]) -> Category:
-        """The same with these levels, too: in their order where there is one, or else behind."""
+        """The same with these levels, too: in their order where there is one, or else behind.
+
+        A level that was left out stays the first: the others are differences from it.
+        """
         new = [word for word in dict.fromkeys(words) if word not in self.levels]
         if not new:
             return self
-        ordered = list(self.levels) == sort_levels(self.levels)
-        levels = sort_levels([*self.levels, *new]) if ordered else [*self.levels, *new]
-        return replace(self, levels=tuple(levels))
+        others = self.levels[len(self.base) :]
+        ordered = list(others) == sort_levels(others)
+        levels = sort_levels([*others, *new]) if ordered else [*others, *new]
+        return replace(self, levels=(*self.base, *levels))
+
+    def columns_of(self, wider: Category) -> Array:
+        """Columns (1 + m, 1 + m') with the levels of another one, by these; ones are in front."""
+        mine, its = self.columns, wider.columns
+        matrix = np.zeros((1 + len(mine), 1 + len(its)))
+        matrix[1:, 1:] = [[one == other for other in its] for one in mine]
+        for level in self.base:  # which a row has where it has none of the others
+            base = np.array([f"{self.name}={level}" == other for other in its], dtype=np.float64)
+            matrix[0, 1:], matrix[1:, 1:] = base, matrix[1:, 1:] - base
+        matrix[0, 0] = 1.0
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -115,7 +147,7 @@ class Categories:
             if (numbers != values).any() or numbers.max(initial=0) > len(one.levels):
                 raise ValueError(f"column {one.name!r} has numbers that stand for no level")
             if one.left_out:
-                self.check_known(X)
+                one.check_known(numbers)
                 there = numbers > 1
                 ones[rows[there], first + numbers[there] - 2] = 1.0
             else:  # what is not known, 0, comes last
@@ -126,26 +158,24 @@ class Categories:
     def check_known(self, X: Array) -> None:
         """Raise ``ValueError`` where a row of features (n, d) has a level that is not known."""
         for one in self.each:
-            strange = np.asarray(X[:, one.place]) == 0.0
-            if strange.any():
-                listed = ", ".join(map(repr, one.levels[:20]))
-                raise ValueError(
-                    f"column {one.name!r} has a level in row {int(np.argmax(strange))} that was "
-                    f"not learned: the levels are {listed}; {NAME_LEVELS.format(one.name)}"
-                )
+            one.check_known(np.asarray(X[:, one.place]))
 
     def know(self, x: Array) -> bool:
         """Return True if all levels of a row of features (d,) are known."""
         return all(x[one.place] > 0.0 for one in self.each)
 
-    def places_in(self, wider: Categories) -> NDArray[np.intp]:
-        """Where the columns are among those with more levels.
+    def columns_in(self, wider: Categories, before: int) -> NewColumns:
+        """How ``before`` columns and those of the levels become the same with more levels.
 
         Raises
         ------
         ValueError
             If the levels of a category come in another order there.
         """
+        each = list(zip(self.each, wider.each, strict=True))
+        if any(one.base != other.base for one, other in each):
+            blocks = [one.columns_of(other) for one, other in each]
+            return ChangedColumns(join_columns([np.eye(before), *blocks]))
         found = {name: place for place, name in enumerate(wider.names)}
         places = np.array([found[name] for name in self.names], dtype=np.intp)
         if (np.diff(places) < 0).any():
@@ -153,7 +183,7 @@ class Categories:
                 "the levels of a category come in different orders: give both models the same "
                 "categories, in one order"
             )
-        return places
+        return JoinedColumns(np.append(np.arange(before), before + places), before + len(found))
 
 
 def sort_levels(levels: Sequence[str]) -> list[str]:

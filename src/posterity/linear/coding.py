@@ -136,7 +136,7 @@ def join_levels_of_row(model: BaseEstimator, x: Any) -> Categories:
         one.join([_read_word(row[place], one.name, model.missing)])
         for one, place in zip(known.each, places, strict=True)
     )
-    return _check_columns(replace(known, each=each))
+    return known if each == known.each else _check_columns(replace(known, each=each))
 
 
 def _open_row(x: Any, each: Sequence[Category]) -> tuple[Any, list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,9 +14,10 @@ from posterity.forgetting.words import read_forgetting
 from posterity.kernel.tables import read_names
 from posterity.linear import functions
 from posterity.linear.categories import CategoricalFeatures, Categories, Missing
-from posterity.linear.coding import RowCoder, find_categories_of_row
-from posterity.linear.named import get_feature_names
+from posterity.linear.coding import RowCoder, find_categories_of_row, join_levels
+from posterity.linear.named import NamedRows, get_feature_names
 from posterity.linear.state import Posterior, PosteriorEstimator
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,7 @@ class ModelColumns(PosteriorEstimator[Posterior]):
     basis: Bases | None = None
     categorical_features: CategoricalFeatures = None
     missing: Missing = "error"
+    fit_intercept: bool
 
     basis_: Basis
     categories_: Categories
@@ -110,6 +112,27 @@ class ModelColumns(PosteriorEstimator[Posterior]):
         self._set_features_of(other)
         for name in {"basis_", "categories_"} & other.__dict__.keys():
             setattr(self, name, getattr(other, name))
+
+    def _meeting(self, X: Any) -> Self:
+        """The model, or one that knows the same and the levels in ``X`` that are new."""
+        if self._categories is None:
+            return self
+        if isinstance(X, NamedRows):  # which have numbers for levels, and 0 for one that is new
+            self._categories.check_known(X.values)
+            return self
+        return self._with_levels(join_levels(self, X))
+
+    def _with_levels(self, categories: Categories) -> Self:
+        """A model that knows the same, with a place for more levels: their columns were 0."""
+        if self._categories is None or categories == self._categories:
+            return self
+        before = self._n_columns - len(self._categories.names) + int(self.fit_intercept)
+        columns = self._categories.columns_in(categories, before)
+        return self._with_columns(columns, categories_=categories)
+
+    def _with_columns(self, columns: NewColumns, **parts: Any) -> Self:
+        """A model that knows the same in other columns, which are those of these parts."""
+        raise NotImplementedError  # each kind of model says how
 
     def _read_first(self, x: ArrayLike | Mapping[str, float]) -> Array:
         """The first row (1, d), from which a model takes its features."""

@@ -17,7 +17,7 @@ from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_scalar
-from posterity.linear.coding import join_categories, join_levels, join_levels_of_row
+from posterity.linear.coding import join_categories, join_levels_of_row
 from posterity.linear.inputs import (
     check_same_features,
     check_same_kind,
@@ -28,7 +28,6 @@ from posterity.linear.inputs import (
     refuse_no_weight,
 )
 from posterity.linear.later import stop_waiting
-from posterity.linear.named import NamedRows
 from posterity.linear.reach import reach, reach_together
 from posterity.linear.reader import LinearReader
 from posterity.linear.rounding import warn_of_columns_lost
@@ -240,7 +239,8 @@ class LinearEstimator(LinearReader):
         check_same_targets(self, other)
         self._check_mergeable(other)
         if self._categories != other._categories:
-            self._add_levels(both := join_categories(self, other))
+            both = join_categories(self, other)
+            self._take_over(self._with_levels(both))
             other = other._with_levels(both)
         if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
@@ -307,7 +307,7 @@ class LinearEstimator(LinearReader):
             self._forget_all()
         else:
             stop_waiting(self)
-            self._meet_levels(rows[0])
+            self._take_over(self._meeting(rows[0]))
         X, y, weights = self._read_rows(way, rows, added, reset=first)
         elapsed, now = read_times(times, len(X), weights, self._now)
         read = Rows(X, y, weights, elapsed, self._eta_offsets(added, len(X)))
@@ -342,22 +342,13 @@ class LinearEstimator(LinearReader):
         self.__dict__.pop("_before_waiting", None)
         return self
 
-    def _meet_levels(self, X: TableLike) -> None:
-        """Let levels of rows join that come for the first time."""
-        if self._categories is None:
-            return
-        if isinstance(X, NamedRows):  # which have numbers for levels, and 0 for one that is new
-            self._categories.check_known(X.values)
-        else:
-            self._add_levels(join_levels(self, X))
-
     def _meet_row(self, x: Any, y: Any) -> None:
         """Begin with a row, if it is the first, or let its levels join."""
         stop_waiting(self)
         if self._posterior_or_none is None:
             self._begin_with_row(x, y)
         elif self._categories is not None:
-            self._add_levels(join_levels_of_row(self, x))
+            self._take_over(self._with_levels(join_levels_of_row(self, x)))
 
     def _predict_with(self, way: Way, rows: Rows) -> Any:
         """Have the posterior learn rows of features; says which values can't be learned."""

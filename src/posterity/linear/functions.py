@@ -58,7 +58,8 @@ def compute_columns(basis: Basis | None, categories: Categories | None, X: Array
     """The columns (n, m) at the rows ``X`` (n, d): numbers or functions of them, then levels."""
     if categories is None:
         return _functions(basis, X)
-    return np.hstack([_functions(basis, X[:, categories.numbers]), categories.columns(X)])
+    numbers = _functions(basis, X[:, categories.numbers])
+    return np.concatenate([numbers, categories.columns(X)], axis=1)
 
 
 def _functions(basis: Basis | None, X: Array) -> Array:

@@ -31,6 +31,7 @@ from posterity.posteriors._site_fit import (
 )
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors._site_start import weigh_without
+from posterity.posteriors.new_columns import NewColumns
 
 Array = NDArray[np.float64]
 PriorRule = Callable[[GroupBank, float, SharedPrior | None, EtaScale | None], SharedPrior]
@@ -113,6 +114,15 @@ class GroupSites:
             rows = rows.at(which[rows.numbers], places)
             rows = stack_grouped_rows([rows])
         return replace(self, rows=rows)
+
+    def in_columns(self, columns: NewColumns) -> GroupSites:
+        """The same of rows in other columns."""
+        rows, root = self.rows, self.root
+        if rows is not None:
+            rows = replace(rows, X=columns.spread(rows.X))
+        if root is not None:
+            root = find_triangle(root @ columns.matrix)
+        return replace(self, rows=rows, root=root)
 
     def without(self, rows: GroupedRows) -> GroupSites:
         """The same without kept rows; raises ``ValueError`` where one was never learned."""
@@ -291,9 +301,14 @@ def find_level(likelihood: Likelihood, rows: GroupedRows) -> float:
 def find_root(rows: GroupedRows) -> Array:
     """The root (p, p) of the mean of x x' over rows."""
     X = np.column_stack([np.ones((len(rows), int(rows.intercept))), rows.X])
-    weights, p = rows.all_weights, X.shape[1]
-    shares = np.sqrt(weights / max(float(np.sum(weights)), 1e-300))
-    return np.asarray(np.linalg.qr(np.vstack([X * shares[:, None], np.zeros((p, p))]), mode="r"))
+    weights = rows.all_weights
+    return find_triangle(X * np.sqrt(weights / max(float(np.sum(weights)), 1e-300))[:, None])
+
+
+def find_triangle(X: Array) -> Array:
+    """The triangle R (p, p) of the QR decomposition of rows (n, p), however few."""
+    p = X.shape[1]
+    return np.asarray(np.linalg.qr(np.vstack([X, np.zeros((p, p))]), mode="r"))
 
 
 def start_sites(likelihood: Likelihood, rows: GroupedRows, level: float) -> Sites:

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
+from posterity.factor.grouped import GroupBank
+from posterity.factor.grouped_rows import GroupedRows
 from posterity.posteriors._contrast_parts import transform_features
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
+from posterity.posteriors.grouped import GroupedPosterior
 from posterity.posteriors.heteroscedastic import HeteroscedasticPosterior
 from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.new_columns import NewColumns
@@ -136,6 +139,38 @@ def _widen_contrasts(new: Contrasts, old: Contrasts, columns: NewColumns) -> Non
     new.constant, new.log_predictive, new.read = old.constant, old.log_predictive, None
 
 
+def _widen_grouped(new: GroupedPosterior, old: GroupedPosterior, columns: NewColumns) -> None:
+    matrix, span = columns.matrix, None
+    if old.sample is not None:
+        known = np.eye(len(matrix)) if old.row_space is None else old.row_space.root
+        span = Factor(matrix.shape[1])
+        span.append(known @ matrix, np.zeros((len(matrix), 1)))
+    sample, small = (
+        None
+        if one is None
+        else replace(one, rows=_transform_bank(GroupBank.of(one.rows), matrix).rows())
+        for one in (old.sample, old.small_sample)
+    )
+    bank, sites = _transform_bank(old.bank, matrix), old.sites and old.sites.in_columns(columns)
+    caches: dict[str, Any] = dict.fromkeys(("prior", "read", "newest_reading", "noise_residual"))
+    wider = replace(old, belief=new.belief, bank=bank, sites=sites, row_space=span, **caches)
+    new.__dict__.update(replace(wider, sample=sample, small_sample=small).__dict__)
+
+
+def _transform_bank(bank: GroupBank, matrix: Array) -> GroupBank:
+    """A bank that has learned ``x @ matrix`` of each row x of all p columns."""
+    p, triangles = bank.n_coefficients, bank.triangles
+    groups, places = np.nonzero(triangles.any(axis=2))
+    known, numbers = triangles[groups, places], groups.astype(np.int32)
+    X, y = np.ascontiguousarray(known[:, :p] @ matrix), np.ascontiguousarray(known[:, p])
+    new = GroupBank(matrix.shape[1])
+    new.grow(bank.size)
+    new.learn(GroupedRows(X, y, None, False, numbers, np.arange(bank.size)))
+    new.count[:], new.seen[:], new.last[:] = bank.count, bank.seen, bank.last
+    new.clock = bank.clock
+    return new
+
+
 _WAYS: dict[type, Callable[[Any, Any, NewColumns], None]] = {
     LinearPosterior: _widen_linear,
     MixedPosterior: _widen_mixed,
@@ -144,6 +179,7 @@ _WAYS: dict[type, Callable[[Any, Any, NewColumns], None]] = {
     SoftmaxPosterior: _widen_softmax,
     TargetsPosterior: _widen_targets,
     HeteroscedasticPosterior: _widen_heteroscedastic,
+    GroupedPosterior: _widen_grouped,
 }
 
 __all__ = ["widen"]

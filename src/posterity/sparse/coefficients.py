@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
+from posterity.distributions.guesses import did_you_mean
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
 from posterity.linear.contrasts import Base
@@ -127,6 +129,47 @@ class Coefficients:
         }
         frame = require_pandas().DataFrame(table, index=names)
         return show_table(add_ratios(frame, self._likelihood().ratio))
+
+    def contrast(self, weights: Mapping[str, float]) -> Any:
+        """Distribution of a weighted sum of weights, such as the difference of two levels.
+
+        Parameters
+        ----------
+        weights : mapping of names to numbers
+            What each weight, or the intercept, is multiplied by; those left out, by 0.
+
+        Returns
+        -------
+        StudentT
+            With the fewest degrees of freedom of the weights in the sum, as in :meth:`summary`.
+
+        Raises
+        ------
+        ValueError
+            If there is no weight of such a name.
+
+        Examples
+        --------
+        >>> from posterity.sparse import SparseLinearRegression
+        >>> model = SparseLinearRegression().fit([{"shop": "a"}, {"shop": "b"}], [1.0, 3.0])
+        >>> bool(model.contrast({"shop=b": 1.0, "shop=a": -1.0}).mean() > 0.0)
+        True
+        """
+        offset = 1 - int(self._posterior.intercept)
+        places = {name: at for at, name in enumerate(["intercept", *self.feature_names_])}
+        known = list(places)[offset:]
+        summed = np.zeros(len(places))
+        for name, weight in weights.items():
+            if name not in known:
+                raise ValueError(f"there is no weight {name!r}{did_you_mean(name, known)}")
+            summed[places[name]] += weight
+        variance = float(summed @ self._posterior.covariances(summed)) * self._noise_variance()
+        freedom = self._posterior.degrees_of_freedom(self._index.size)[summed != 0.0]
+        sd = np.sqrt(np.maximum(variance, 0.0))
+        mean = float(summed @ self._marginals()[0])
+        return StudentT(np.array([freedom.min(initial=np.inf)]), np.array([mean]), np.array([sd]))[
+            0
+        ]
 
     @property
     def n_observations_(self) -> float:
