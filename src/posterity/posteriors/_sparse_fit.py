@@ -14,6 +14,8 @@ from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, place_nodes
 from posterity.posteriors._sparse_search import (
+    ENOUGH_WEIGHTS,
+    KNOWN_WEIGHTS,
     NEGLIGIBLE,
     NEGLIGIBLE_A_ROW,
     Close,
@@ -21,6 +23,7 @@ from posterity.posteriors._sparse_search import (
     Found,
     GivenPrior,
     PriorRule,
+    find_numbers,
     search,
 )
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
@@ -30,11 +33,6 @@ from posterity.posteriors._sparse_terms import Term, Terms, scale_columns
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Weight of the prior of a column's scale, for labels or counts, in weights of 1.
-KNOWN_WEIGHTS = 1.0
-# Number of weights that tell a scale: of Gaussian noise, columns that have fewer are given the
-# others. Of k weights in such columns, and n rows, these draw to 0 by a share of (k / n)^2.
-ENOUGH_WEIGHTS = 5.0
 # Prior precision of weights beside terms, on values of mean square 1: of Gaussian noise a
 # millionth of a row.
 WEAK = 1e-6
@@ -88,18 +86,23 @@ class Fit:
         return Reading(np.ones(1), [one], [], None)
 
     def _describe_columns(self) -> Columns:
-        """Return the columns of the features met, and what is known of their scales."""
+        """Return the columns of the features met, and what is known of their scales.
+
+        Of labels or counts that is the scale 1. Of Gaussian noise, columns of few weights are given
+        the others; of k weights in these, and n rows, they draw to 0 by a share of (k / n)^2.
+        """
         of, size = self.of, len(self.of.squares)
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
-        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
+        single = find_numbers(np.where(learned, numbers, 0))
+        few = learned & ~single & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
         if of.likelihood.is_noise:
-            known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
+            known = np.where(single, KNOWN_WEIGHTS, np.where(few, ENOUGH_WEIGHTS - numbers, 0.0))
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
-        return Columns(self.owners, np.flatnonzero(learned), scale, known, usual, few, given)
+        return Columns(self.owners, np.flatnonzero(learned), scale, known, usual, few, given, single)
 
     # ---- nodes over the prior of terms -----------------------------------------------------------
 
