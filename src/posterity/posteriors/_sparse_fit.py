@@ -33,6 +33,8 @@ from posterity.posteriors._sparse_terms import Term, Terms, scale_columns
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
+# Most numbers with scales of their own, as a share of the rows.
+MOST_NUMBERS = 0.5
 # Prior precision of weights beside terms, on values of mean square 1: of Gaussian noise a
 # millionth of a row.
 WEAK = 1e-6
@@ -78,7 +80,9 @@ class Fit:
         columns = self._describe_columns()
         self.flat = columns.few[self.owners]
         rows = self._gather(self.of._find_pattern)
-        begun = np.log(self.of.found[columns.learned, 0])
+        # Numbers as if signal and noise were as large as each other: many could meet all rows.
+        count = np.count_nonzero(columns.numbers)
+        begun = np.log(np.where(columns.numbers, count, self.of.found[:, 0])[columns.learned])
         found = search(rows, columns, begun, self.noise_precision, self.close)
         precisions = columns.complete(found.at)
         each = precisions * columns.scale
@@ -95,6 +99,8 @@ class Fit:
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
         single = find_numbers(np.where(learned, numbers, 0))
+        if of.likelihood.is_noise:  # more of them would take the noise for effects
+            single &= np.count_nonzero(single) <= MOST_NUMBERS * of.n_effective
         few = learned & ~single & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
