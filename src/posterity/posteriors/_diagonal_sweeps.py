@@ -36,7 +36,8 @@ LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
 # The tolerance for Gaussian rows, whose means are exact once messages converge.
 EXACT_TOLERANCE = 1e-10
-# If the last change is larger than this, the result of a single pass is better.
+# If the last change, had its step been as long as the first, is larger than this, the result of a
+# single pass is better.
 DIVERGED_CHANGE, FAR_DIVERGED_CHANGE = 0.3, 1e6
 # Prior of the log of a column's precision, relative to its values: Normal about 0.
 LOG_PRECISION_SD = 1.5
@@ -217,7 +218,7 @@ def propagate_messages(
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, total, tau) if change < DIVERGED_CHANGE else None
+    return (priors, total, tau) if change < DIVERGED_CHANGE * step / STEP else None
 
 
 def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPriors:

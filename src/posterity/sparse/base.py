@@ -21,7 +21,7 @@ from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import PosteriorEstimator
-from posterity.posteriors._centres import Centres
+from posterity.posteriors._centres import FULL_MATRIX, Centres
 from posterity.posteriors._diagonal_merging import merge_diagonal
 from posterity.posteriors._diagonal_sweeps import visit_again
 from posterity.posteriors._sparse_rows import Observations, SparseRows
@@ -146,7 +146,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         theirs, index = other._posterior, other._index
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
-            fresh._begin(index.given)
+            fresh._begin(index.given, index.has_own_columns)
             fresh._begin_as(other)
             fresh.merge(other)
             self._take_over(fresh)
@@ -213,8 +213,10 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         raise NotImplementedError
 
     def _check_mergeable(self, other: Self) -> None:
-        mine, theirs = self._index, other._index
-        if (mine.hashed, mine.given) != (theirs.hashed, theirs.given):
+        mine, theirs = (
+            (one.hashed, one.given, one.has_own_columns) for one in (self._index, other._index)
+        )
+        if mine != theirs:
             raise ValueError(
                 "the models number their features in different ways: by names, by the columns "
                 "of a matrix, or by hashes; merge models of the same kind"
@@ -245,7 +247,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         strategy: Stabilized | None = read_forgetting(self.forgetting)
         return strategy
 
-    def _begin(self, given: int | None) -> None:
+    def _begin(self, given: int | None, own_columns: bool) -> None:
         """Start from the prior; the model stays as it was where a parameter is wrong."""
         self._check_parameters()
         if given is not None and self.hash_size is not None:
@@ -261,9 +263,11 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             noise=self._noise_prior(),
             forgets=self._forgets_by is not None,
         )
-        self._index = FeatureIndex(self.hash_size, given)
+        names = [f"x{place}" for place in range(given or 0)] if own_columns else []
+        self._index = FeatureIndex(self.hash_size, given, columns=names)
         size = self._index.size
-        posterior.grow(size, np.ones(size - 1, np.int32), self._index.n_columns)
+        owners = np.arange(2, size + 1) if names else np.ones(size - 1)
+        posterior.grow(size, owners.astype(np.int32), self._index.n_columns)
         if given is not None:
             posterior.centres = Centres.of_matrix(given)
             self.n_features_in_ = given
@@ -309,7 +313,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         first = self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
         if first:
-            model._begin(read.shape[1] if issparse(read) else None)
+            model._begin(*_describe_matrix(read))
         else:
             model._check_parameters()
         targets, met, weights, offsets = model._read_targets(n, read, y, sample_weight, added)
@@ -382,3 +386,11 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             posterior.centres.add(index.list_numbers())
         posterior.set_owners(rows, undo)
         return rows
+
+
+def _describe_matrix(read: Any) -> tuple[int | None, bool]:
+    """The width of a matrix, and whether its features are numbers, each a column of its own."""
+    if not issparse(read):
+        return None, False
+    n, width = read.shape
+    return width, read.count_nonzero() > FULL_MATRIX * n * width

@@ -42,7 +42,8 @@ class FeatureIndex:
     """Numbers of columns and features, both from 1 on; 0 is the intercept's.
 
     With ``hashed`` a feature's number is a hash of its name, "column=level", as in scikit-learn's
-    FeatureHasher, and only columns grow in number. The ``given`` features of a matrix come first.
+    FeatureHasher, and only columns grow in number. The ``given`` features of a matrix come first;
+    they are columns of their own if ``columns`` has their names, else all of one.
 
     Examples
     --------
@@ -75,6 +76,11 @@ class FeatureIndex:
     def n_columns(self) -> int:
         """Number of columns, the intercept's among them."""
         return 2 + len(self.columns)
+
+    @property
+    def has_own_columns(self) -> bool:
+        """True if each feature of a matrix is a column, as they are numbers."""
+        return bool(self.given and self.columns) and isinstance(self.columns[0], str)
 
     def column(self, name: str | Pair, *, new: bool) -> int:
         """The number of a column, or of a pair of columns; -1 of one that is not known."""

@@ -19,11 +19,12 @@ Numbers = NDArray[np.int32]
 Pairs = Sequence[tuple[str, str]]
 
 
-def read_matrix(X: Any) -> SparseRows:
-    """Rows of a sparse matrix (n, m), whose feature j is number j + 1."""
+def read_matrix(X: Any, *, own_columns: bool) -> SparseRows:
+    """Rows of a sparse matrix (n, m), whose feature j is number j + 1, of column j + 2 or 1."""
     matrix = check_matrix(X)
     features = matrix.indices.astype(np.int32) + np.int32(1)
-    rows = SparseRows(matrix.indptr.astype(np.int64), features, None, matrix.data)
+    columns = features + np.int32(UNNAMED) if own_columns else None
+    rows = SparseRows(matrix.indptr.astype(np.int64), features, columns, matrix.data)
     return rows.drop_zeros()
 
 
