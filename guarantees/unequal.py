@@ -18,6 +18,14 @@ from posterity import (
     BayesianRobustRegression,
 )
 from posterity.forgetting import Stabilized
+from posterity.sparse import (
+    DiagonalLinearRegression,
+    DiagonalLogisticRegression,
+    DiagonalPoissonRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+    SparsePoissonRegression,
+)
 
 # What a row tells of its predictor, in units of a row under normal noise of variance 1.
 TOLD = {
@@ -85,6 +93,20 @@ def held(
     return int(np.sum((low <= truth)[some] & (truth <= high)[some])), len(truth[some])
 
 
+def held_wide(
+    rng: np.random.Generator, *, model: Any, what: str, n: int, p: int, size: float
+) -> tuple[int, int]:
+    """The same with one strong effect, in a model of many features."""
+    kind = next(kind for kind in TOLD if kind.capitalize() in model.__name__)
+    X, error = rng.normal(size=(n, p)), 1.0 / np.sqrt(n * TOLD[kind])
+    truth = 0.5 * error * rng.normal(size=p)
+    truth[0] = size * error * rng.choice([-1.0, 1.0])
+    table = model().fit(X, draw_target(rng, kind, X @ truth)).summary().iloc[1:]
+    some = slice(0, 1) if what == "strong" else slice(1, None)
+    inside = (table["low"] <= truth) & (truth <= table["high"])
+    return int(np.sum(inside[some])), len(truth[some])
+
+
 def held_levels(
     rng: np.random.Generator, *, kind: str, what: str, by_hand: bool, n: int, noise: float = 1.0
 ) -> tuple[int, int]:
@@ -127,14 +149,18 @@ CELLS = [
     ("linear", 1000, 100, 1, 6.0, 0.0, 100),
     ("linear", 200, 20, 1, 6.0, 0.8, 200),
     ("linear", 200, 20, 1, 6.0, 0.95, 200),
+    ("linear", 400, 50, 1, 6.0, 0.95, 100),
     ("linear", 10_000, 20, 1, 6.0, 0.0, 100),
+    ("linear", 100_000, 20, 1, 6.0, 0.0, 100),
     ("linear", 30, 20, 1, 6.0, 0.0, 200),
     ("linear", 200, 100, 1, 6.0, 0.0, 100),
     ("linear", 20, 50, 1, 6.0, 0.0, 100),
     ("linear", 30, 100, 1, 6.0, 0.0, 100),
     ("linear", 50, 200, 1, 12.0, 0.0, 40),
     ("logistic", 400, 20, 1, 6.0, 0.0, 100),
+    ("logistic", 100_000, 20, 1, 6.0, 0.0, 40),
     ("Poisson", 400, 20, 1, 6.0, 0.0, 100),
+    ("Poisson", 100_000, 20, 1, 6.0, 0.0, 40),
     ("negative binomial", 400, 20, 1, 6.0, 0.0, 40),
     ("robust", 400, 20, 1, 6.0, 0.0, 100),
     ("quantile", 400, 20, 1, 6.0, 0.0, 40),
@@ -146,6 +172,19 @@ LEVELS = [
     ("linear", True, 2000, 1.0, 100),
     ("Poisson", False, 10_000, 1.0, 40),
     ("Poisson", True, 10_000, 1.0, 40),
+]
+
+
+# Models of many features, rows, columns, the size of the strong one; and in how many data sets.
+WIDE = [
+    (SparseLinearRegression, 400, 20, 6.0, 100),
+    (SparseLinearRegression, 1000, 100, 6.0, 100),
+    (SparseLogisticRegression, 400, 20, 6.0, 100),
+    (SparseLogisticRegression, 1000, 100, 12.0, 40),
+    (SparsePoissonRegression, 400, 20, 6.0, 100),
+    (DiagonalLinearRegression, 400, 20, 6.0, 100),
+    (DiagonalLogisticRegression, 1000, 100, 12.0, 40),
+    (DiagonalPoissonRegression, 400, 20, 6.0, 100),
 ]
 
 
@@ -186,6 +225,14 @@ def checks() -> list[Check]:
             simulate = partial(held, what=what, **cell)
             some = 100 if what == "strong" else 25
             topic = f"Coefficients of unequal size: the {what}"
+            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+    for model, n, p, size, replicates in WIDE:
+        setting = f"{model.__name__}: 1 of {p} at {size:.0f} standard errors, n = {n:,}"
+        # Scales are found, not integrated over.
+        for what, bound in (("strong", 0.8), ("weak", 0.92)):
+            simulate = partial(held_wide, model=model, what=what, n=n, p=p, size=size)
+            topic = f"Coefficients of unequal size: the {what}"
+            some = replicates if what == "strong" else replicates // 4
             found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
     simulate = partial(held, kind="linear", what="weak", n=100, p=20, strong=1, size=6.0, null=True)
     setting = "linear: 19 of none beside one at 6 standard errors, n = 100"

@@ -108,7 +108,8 @@ class Fit:
             known = np.where(single, KNOWN_WEIGHTS, np.where(few, ENOUGH_WEIGHTS - numbers, 0.0))
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
-        return Columns(self.owners, np.flatnonzero(learned), scale, known, usual, few, given, single)
+        of_columns = np.flatnonzero(learned), scale, known, usual, few, given, single
+        return Columns(self.owners, *of_columns)
 
     # ---- nodes over the prior of terms -----------------------------------------------------------
 

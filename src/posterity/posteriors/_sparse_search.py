@@ -281,10 +281,10 @@ class Acceleration:
 
 
 __all__ = [
-    "NEGLIGIBLE",
-    "NEGLIGIBLE_A_ROW",
     "ENOUGH_WEIGHTS",
     "KNOWN_WEIGHTS",
+    "NEGLIGIBLE",
+    "NEGLIGIBLE_A_ROW",
     "Acceleration",
     "Close",
     "Columns",

@@ -21,7 +21,7 @@ from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import PosteriorEstimator
-from posterity.posteriors._centres import FULL_MATRIX, Centres
+from posterity.posteriors._centres import Centres
 from posterity.posteriors._diagonal_merging import merge_diagonal
 from posterity.posteriors._diagonal_sweeps import visit_again
 from posterity.posteriors._sparse_rows import Observations, SparseRows
@@ -31,6 +31,7 @@ from posterity.sparse.checks import check_parameters, make_row, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.reading import RowReader
+from posterity.sparse.rows import describe_matrix
 from posterity.transaction import Undo, hold_model_lock
 
 Array = NDArray[np.float64]
@@ -313,7 +314,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         first = self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
         if first:
-            model._begin(*_describe_matrix(read))
+            model._begin(*describe_matrix(read))
         else:
             model._check_parameters()
         targets, met, weights, offsets = model._read_targets(n, read, y, sample_weight, added)
@@ -386,11 +387,3 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             posterior.centres.add(index.list_numbers())
         posterior.set_owners(rows, undo)
         return rows
-
-
-def _describe_matrix(read: Any) -> tuple[int | None, bool]:
-    """The width of a matrix, and whether its features are numbers, each a column of its own."""
-    if not issparse(read):
-        return None, False
-    n, width = read.shape
-    return width, read.count_nonzero() > FULL_MATRIX * n * width
