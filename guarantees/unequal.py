@@ -175,6 +175,13 @@ LEVELS = [
 ]
 
 
+# Model, how 600 rows come, and in how many data sets.
+WAYS = [
+    ("linear", "batches", 100),
+    ("linear", "rows", 100),
+    ("linear", "Stabilized", 100),
+    ("negative binomial", "Stabilized", 40),
+]
 # Models of many features, rows, columns, the size of the strong one; and in how many data sets.
 WIDE = [
     (SparseLinearRegression, 400, 20, 6.0, 100),
@@ -218,12 +225,12 @@ def checks() -> list[Check]:
             topic = f"Coefficients of unequal size: the {what}"
             simulate = partial(held_levels, what=what, **level_cell)
             found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
-    for way in ("batches", "rows", "Stabilized"):
+    for kind, way, replicates in WAYS:
         for what, bound in (("strong", 0.86), ("weak", 0.92)):
-            setting = f"linear, {way}: 1 of 20 at 6 standard errors, n = 600"
-            cell = {"kind": "linear", "n": 600, "p": 20, "strong": 1, "size": 6.0, "way": way}
+            setting = f"{kind}, {way}: 1 of 20 at 6 standard errors, n = 600"
+            cell = {"kind": kind, "n": 600, "p": 20, "strong": 1, "size": 6.0, "way": way}
             simulate = partial(held, what=what, **cell)
-            some = 100 if what == "strong" else 25
+            some = replicates if what == "strong" else replicates // 4
             topic = f"Coefficients of unequal size: the {what}"
             found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
     for model, n, p, size, replicates in WIDE:
