@@ -108,14 +108,25 @@ class FeatureIndex:
         return name if isinstance(name, str) else " & ".join(map(self.column_name, name))
 
     def check_kinds(self, parts: Iterable[Part]) -> None:
-        """Raise ``ValueError`` where a column of text holds numbers now, or the other way round."""
+        """Raise ``ValueError`` where a column of text holds numbers now, or the other way round.
+
+        The keys of mappings may be both.
+        """
         for part in parts:
-            levels = self.levels.get(self.column(part.name, new=False))
+            column = self.column(part.name, new=False)
+            levels = self.levels.get(column)
             if levels is not None and part.keys is not None:
                 try:
                     levels.index.check_kinds(part.keys)
                 except ValueError as error:
                     raise ValueError(f"column {part.name!r}: {error}") from error
+            kinds = {"levels": self.levels, "numbers": self.numbers}
+            now, before = kinds if part.keys is not None else reversed(kinds)
+            if part.rows is None and column in kinds[before] and column not in kinds[now]:
+                raise ValueError(
+                    f"column {part.name!r} holds {now} now, and held {before} in rows before: "
+                    "convert it to the type that it had"
+                )
 
     def check_complete(self, parts: Sequence[Part]) -> None:
         """Raise ``ValueError`` where columns of all rows, as of a frame, lack one that is known."""
