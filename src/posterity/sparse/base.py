@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting
-from posterity.kernel.values import read_floats, refuse_masked
+from posterity.kernel.values import is_word, read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
@@ -27,7 +27,7 @@ from posterity.posteriors._diagonal_sweeps import visit_again
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
-from posterity.sparse.checks import check_parameters, make_row, warn_of_texts
+from posterity.sparse.checks import check_parameters, make_row, warn_of_numbers, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
 from posterity.sparse.index import FeatureIndex
 from posterity.sparse.reading import RowReader
@@ -237,6 +237,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         """Warn of columns of which nothing can be learned."""
         if not issparse(read):
             warn_of_texts(n, read)
+            if self._posterior_or_none is None and is_word(self.categorical_features, "auto"):
+                warn_of_numbers(read)
 
     def _begin_as(self, other: Self) -> None:
         """Take over what is fixed by first rows."""
