@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from posterity.sparse import (
     SparsePoissonRegression,
 )
 
+TOPICS = {what: f"Coefficients of unequal size: the {what}" for what in ("strong", "weak")}
 # What a row tells of its predictor, in units of a row under normal noise of variance 1.
 TOLD = {
     "linear": 1.0,
@@ -205,44 +207,42 @@ def checks() -> list[Check]:
     for kind, n, p, strong, size, correlation, replicates in CELLS:
         setting = f"{kind}: {strong} of {p} at {size:.0f} standard errors, n = {n:,}"
         setting += f", correlation {correlation}" if correlation else ""
-        cell = {"kind": kind, "n": n, "p": p, "strong": strong, "size": size}
-        cell["correlation"] = correlation
+        cell: dict[str, Any] = {"kind": kind, "n": n, "p": p, "strong": strong, "size": size}
         # At the edge of what can be seen, shrinking costs: the exact posterior holds .87.
         lowest = 0.74 if size == 3.0 else LOWEST.get(kind, 0.86)
         # Few rows take many strong ones for weak, as the exact posterior does.
-        lowest, weakest = (0.4, 0.82) if n < p else (lowest, 0.9 if p == 100 else 0.92)
-        for what, bound in (("strong", lowest), ("weak", weakest)):
-            simulate = partial(held, what=what, **cell)
-            some = replicates if what == "strong" else replicates // 4
-            topic = f"Coefficients of unequal size: the {what}"
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        bounds = (0.4, 0.82) if n < p else (lowest, 0.9 if p == 100 else 0.92)
+        simulate = partial(held, correlation=correlation, **cell)
+        found += _check_kinds(setting, simulate, replicates, bounds)
     for kind, by_hand, n, noise, replicates in LEVELS:
-        for what, bound in (("strong", 0.84), ("weak", 0.9)):
-            coding = "dummies without a base" if by_hand else "text"
-            setting = f"{kind}: a level of 5 beside 20 levels, {coding}, n = {n:,}"
-            level_cell: dict[str, Any] = {"kind": kind, "by_hand": by_hand, "n": n, "noise": noise}
-            some = replicates if what == "strong" else replicates // 2
-            topic = f"Coefficients of unequal size: the {what}"
-            simulate = partial(held_levels, what=what, **level_cell)
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        coding = "dummies without a base" if by_hand else "text"
+        setting = f"{kind}: a level of 5 beside 20 levels, {coding}, n = {n:,}"
+        simulate = partial(held_levels, kind=kind, by_hand=by_hand, n=n, noise=noise)
+        found += _check_kinds(setting, simulate, replicates, (0.84, 0.9), share=2)
     for kind, way, replicates in WAYS:
-        for what, bound in (("strong", 0.86), ("weak", 0.92)):
-            setting = f"{kind}, {way}: 1 of 20 at 6 standard errors, n = 600"
-            cell = {"kind": kind, "n": 600, "p": 20, "strong": 1, "size": 6.0, "way": way}
-            simulate = partial(held, what=what, **cell)
-            some = replicates if what == "strong" else replicates // 4
-            topic = f"Coefficients of unequal size: the {what}"
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        setting = f"{kind}, {way}: 1 of 20 at 6 standard errors, n = 600"
+        simulate = partial(held, kind=kind, n=600, p=20, strong=1, size=6.0, way=way)
+        found += _check_kinds(setting, simulate, replicates, (0.86, 0.92))
     for model, n, p, size, replicates in WIDE:
         setting = f"{model.__name__}: 1 of {p} at {size:.0f} standard errors, n = {n:,}"
+        simulate = partial(held_wide, model=model, n=n, p=p, size=size)
         # Scales are found, not integrated over.
-        for what, bound in (("strong", 0.8), ("weak", 0.92)):
-            simulate = partial(held_wide, model=model, what=what, n=n, p=p, size=size)
-            topic = f"Coefficients of unequal size: the {what}"
-            some = replicates if what == "strong" else replicates // 4
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        found += _check_kinds(setting, simulate, replicates, (0.8, 0.92))
     simulate = partial(held, kind="linear", what="weak", n=100, p=20, strong=1, size=6.0, null=True)
     setting = "linear: 19 of none beside one at 6 standard errors, n = 100"
-    topic = "Coefficients of unequal size: the weak"
-    found.append(Check(topic, setting, 0.95, simulate, 50, 0.92, 1.0))
+    found.append(Check(TOPICS["weak"], setting, 0.95, simulate, 50, 0.92, 1.0))
     return found
+
+
+def _check_kinds(
+    setting: str,
+    simulate: Callable[..., tuple[int, int]],
+    replicates: int,
+    bounds: tuple[float, float],
+    share: int = 4,
+) -> list[Check]:
+    """The strong and the weak, which are many in each of a share of the data sets."""
+    return [
+        Check(TOPICS[what], setting, 0.95, partial(simulate, what=what), some, bound, 1.0)
+        for what, some, bound in zip(TOPICS, (replicates, replicates // share), bounds, strict=True)
+    ]

@@ -29,7 +29,7 @@ from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
 from posterity.sparse.checks import check_parameters, make_row, warn_of_numbers, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
-from posterity.sparse.index import FeatureIndex
+from posterity.sparse.index import FeatureIndex, Pair
 from posterity.sparse.reading import RowReader
 from posterity.sparse.rows import describe_matrix
 from posterity.transaction import Undo, hold_model_lock
@@ -266,7 +266,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             noise=self._noise_prior(),
             forgets=self._forgets_by is not None,
         )
-        names = [f"x{place}" for place in range(given or 0)] if own_columns else []
+        columns = range(given or 0) if own_columns else ()
+        names: list[str | Pair] = [f"x{place}" for place in columns]
         self._index = FeatureIndex(self.hash_size, given, columns=names)
         size = self._index.size
         owners = np.arange(2, size + 1) if names else np.ones(size - 1)

@@ -120,7 +120,7 @@ class FeatureIndex:
                     levels.index.check_kinds(part.keys)
                 except ValueError as error:
                     raise ValueError(f"column {part.name!r}: {error}") from error
-            kinds = {"levels": self.levels, "numbers": self.numbers}
+            kinds: dict[str, dict[int, Any]] = {"levels": self.levels, "numbers": self.numbers}
             now, before = kinds if part.keys is not None else reversed(kinds)
             if part.rows is None and column in kinds[before] and column not in kinds[now]:
                 raise ValueError(
