@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,16 @@ from posterity import (
     BayesianRobustRegression,
 )
 from posterity.forgetting import Stabilized
+from posterity.sparse import (
+    DiagonalLinearRegression,
+    DiagonalLogisticRegression,
+    DiagonalPoissonRegression,
+    SparseLinearRegression,
+    SparseLogisticRegression,
+    SparsePoissonRegression,
+)
 
+TOPICS = {what: f"Coefficients of unequal size: the {what}" for what in ("strong", "weak")}
 # What a row tells of its predictor, in units of a row under normal noise of variance 1.
 TOLD = {
     "linear": 1.0,
@@ -85,6 +95,20 @@ def held(
     return int(np.sum((low <= truth)[some] & (truth <= high)[some])), len(truth[some])
 
 
+def held_wide(
+    rng: np.random.Generator, *, model: Any, what: str, n: int, p: int, size: float
+) -> tuple[int, int]:
+    """The same with one strong effect, in a model of many features."""
+    kind = next(kind for kind in TOLD if kind.capitalize() in model.__name__)
+    X, error = rng.normal(size=(n, p)), 1.0 / np.sqrt(n * TOLD[kind])
+    truth = 0.5 * error * rng.normal(size=p)
+    truth[0] = size * error * rng.choice([-1.0, 1.0])
+    table = model().fit(X, draw_target(rng, kind, X @ truth)).summary().iloc[1:]
+    some = slice(0, 1) if what == "strong" else slice(1, None)
+    inside = (table["low"] <= truth) & (truth <= table["high"])
+    return int(np.sum(inside[some])), len(truth[some])
+
+
 def held_levels(
     rng: np.random.Generator, *, kind: str, what: str, by_hand: bool, n: int, noise: float = 1.0
 ) -> tuple[int, int]:
@@ -127,14 +151,18 @@ CELLS = [
     ("linear", 1000, 100, 1, 6.0, 0.0, 100),
     ("linear", 200, 20, 1, 6.0, 0.8, 200),
     ("linear", 200, 20, 1, 6.0, 0.95, 200),
+    ("linear", 400, 50, 1, 6.0, 0.95, 100),
     ("linear", 10_000, 20, 1, 6.0, 0.0, 100),
+    ("linear", 100_000, 20, 1, 6.0, 0.0, 100),
     ("linear", 30, 20, 1, 6.0, 0.0, 200),
     ("linear", 200, 100, 1, 6.0, 0.0, 100),
     ("linear", 20, 50, 1, 6.0, 0.0, 100),
     ("linear", 30, 100, 1, 6.0, 0.0, 100),
     ("linear", 50, 200, 1, 12.0, 0.0, 40),
     ("logistic", 400, 20, 1, 6.0, 0.0, 100),
+    ("logistic", 100_000, 20, 1, 6.0, 0.0, 40),
     ("Poisson", 400, 20, 1, 6.0, 0.0, 100),
+    ("Poisson", 100_000, 20, 1, 6.0, 0.0, 40),
     ("negative binomial", 400, 20, 1, 6.0, 0.0, 40),
     ("robust", 400, 20, 1, 6.0, 0.0, 100),
     ("quantile", 400, 20, 1, 6.0, 0.0, 40),
@@ -149,6 +177,26 @@ LEVELS = [
 ]
 
 
+# Model, how 600 rows come, and in how many data sets.
+WAYS = [
+    ("linear", "batches", 100),
+    ("linear", "rows", 100),
+    ("linear", "Stabilized", 100),
+    ("negative binomial", "Stabilized", 40),
+]
+# Models of many features, rows, columns, the size of the strong one; and in how many data sets.
+WIDE = [
+    (SparseLinearRegression, 400, 20, 6.0, 100),
+    (SparseLinearRegression, 1000, 100, 6.0, 100),
+    (SparseLogisticRegression, 400, 20, 6.0, 100),
+    (SparseLogisticRegression, 1000, 100, 12.0, 40),
+    (SparsePoissonRegression, 400, 20, 6.0, 100),
+    (DiagonalLinearRegression, 400, 20, 6.0, 100),
+    (DiagonalLogisticRegression, 1000, 100, 12.0, 40),
+    (DiagonalPoissonRegression, 400, 20, 6.0, 100),
+]
+
+
 # Models whose noise is searched for, or whose dispersion is uncertain, hold less of the strong.
 LOWEST = {"quantile": 0.78, "robust": 0.8, "negative binomial": 0.7}
 
@@ -159,36 +207,42 @@ def checks() -> list[Check]:
     for kind, n, p, strong, size, correlation, replicates in CELLS:
         setting = f"{kind}: {strong} of {p} at {size:.0f} standard errors, n = {n:,}"
         setting += f", correlation {correlation}" if correlation else ""
-        cell = {"kind": kind, "n": n, "p": p, "strong": strong, "size": size}
-        cell["correlation"] = correlation
+        cell: dict[str, Any] = {"kind": kind, "n": n, "p": p, "strong": strong, "size": size}
         # At the edge of what can be seen, shrinking costs: the exact posterior holds .87.
         lowest = 0.74 if size == 3.0 else LOWEST.get(kind, 0.86)
         # Few rows take many strong ones for weak, as the exact posterior does.
-        lowest, weakest = (0.4, 0.82) if n < p else (lowest, 0.9 if p == 100 else 0.92)
-        for what, bound in (("strong", lowest), ("weak", weakest)):
-            simulate = partial(held, what=what, **cell)
-            some = replicates if what == "strong" else replicates // 4
-            topic = f"Coefficients of unequal size: the {what}"
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        bounds = (0.4, 0.82) if n < p else (lowest, 0.9 if p == 100 else 0.92)
+        simulate = partial(held, correlation=correlation, **cell)
+        found += _check_kinds(setting, simulate, replicates, bounds)
     for kind, by_hand, n, noise, replicates in LEVELS:
-        for what, bound in (("strong", 0.84), ("weak", 0.9)):
-            coding = "dummies without a base" if by_hand else "text"
-            setting = f"{kind}: a level of 5 beside 20 levels, {coding}, n = {n:,}"
-            level_cell: dict[str, Any] = {"kind": kind, "by_hand": by_hand, "n": n, "noise": noise}
-            some = replicates if what == "strong" else replicates // 2
-            topic = f"Coefficients of unequal size: the {what}"
-            simulate = partial(held_levels, what=what, **level_cell)
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
-    for way in ("batches", "rows", "Stabilized"):
-        for what, bound in (("strong", 0.86), ("weak", 0.92)):
-            setting = f"linear, {way}: 1 of 20 at 6 standard errors, n = 600"
-            cell = {"kind": "linear", "n": 600, "p": 20, "strong": 1, "size": 6.0, "way": way}
-            simulate = partial(held, what=what, **cell)
-            some = 100 if what == "strong" else 25
-            topic = f"Coefficients of unequal size: the {what}"
-            found.append(Check(topic, setting, 0.95, simulate, some, bound, 1.0))
+        coding = "dummies without a base" if by_hand else "text"
+        setting = f"{kind}: a level of 5 beside 20 levels, {coding}, n = {n:,}"
+        simulate = partial(held_levels, kind=kind, by_hand=by_hand, n=n, noise=noise)
+        found += _check_kinds(setting, simulate, replicates, (0.84, 0.9), share=2)
+    for kind, way, replicates in WAYS:
+        setting = f"{kind}, {way}: 1 of 20 at 6 standard errors, n = 600"
+        simulate = partial(held, kind=kind, n=600, p=20, strong=1, size=6.0, way=way)
+        found += _check_kinds(setting, simulate, replicates, (0.86, 0.92))
+    for model, n, p, size, replicates in WIDE:
+        setting = f"{model.__name__}: 1 of {p} at {size:.0f} standard errors, n = {n:,}"
+        simulate = partial(held_wide, model=model, n=n, p=p, size=size)
+        # Scales are found, not integrated over.
+        found += _check_kinds(setting, simulate, replicates, (0.8, 0.92))
     simulate = partial(held, kind="linear", what="weak", n=100, p=20, strong=1, size=6.0, null=True)
     setting = "linear: 19 of none beside one at 6 standard errors, n = 100"
-    topic = "Coefficients of unequal size: the weak"
-    found.append(Check(topic, setting, 0.95, simulate, 50, 0.92, 1.0))
+    found.append(Check(TOPICS["weak"], setting, 0.95, simulate, 50, 0.92, 1.0))
     return found
+
+
+def _check_kinds(
+    setting: str,
+    simulate: Callable[..., tuple[int, int]],
+    replicates: int,
+    bounds: tuple[float, float],
+    share: int = 4,
+) -> list[Check]:
+    """The strong and the weak, which are many in each of a share of the data sets."""
+    return [
+        Check(TOPICS[what], setting, 0.95, partial(simulate, what=what), some, bound, 1.0)
+        for what, some, bound in zip(TOPICS, (replicates, replicates // share), bounds, strict=True)
+    ]

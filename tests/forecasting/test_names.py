@@ -174,3 +174,11 @@ def test_a_value_of_text_is_named_with_its_row() -> None:
     y = np.array([1.0, 2.0, "k.A.", 4.0], dtype=object)
     with pytest.raises(ValueError, match=r"column 'y' .* not a number, 'k.A.' at row 2"):
         Forecaster().fit(pandas.DataFrame({"ds": range(4), "y": y}))
+
+
+@pytest.mark.parametrize(("value", "shown"), [(None, "nan|None"), (1, "1")])
+def test_a_value_that_is_no_text_among_levels_is_named(value: Any, shown: str) -> None:
+    level = ["big", value, *["none"] * 38]
+    frame = pandas.DataFrame({"ds": np.arange(40), "y": np.arange(40.0) % 5, "level": level})
+    with pytest.raises(ValueError, match=rf"'level' is ({shown}) at row 1 .*no text"):
+        Forecaster().fit(frame)

@@ -35,6 +35,7 @@ from posterity.cli.commands import posterity as command
 from posterity.forgetting import Adaptive, Changepoint, Stabilized, Window
 from posterity.generalized import VaryingFeatures
 from posterity.io import learn_stream, predict_stream
+from posterity.sparse import SparseLinearRegression
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -548,6 +549,21 @@ def test_one_level_says_nothing() -> None:
 def test_a_level_for_each_row() -> None:
     with pytest.warns(UserWarning, match="column 'zone' has a different level in each of its 240"):
         BayesianLinearRegression().fit(RIDES.assign(zone=[f"id {i}" for i in range(N)]), Y)
+
+
+def test_numbers_that_seem_to_be_codes_are_said_once() -> None:
+    rides = RIDES.drop(columns="zone").assign(shop_id=np.arange(N) % 7 + 10_115)
+    for kind in (BayesianLinearRegression, SparseLinearRegression):
+        with pytest.warns(UserWarning, match="'shop_id' seems to hold codes") as said:
+            model = kind().fit(rides, Y)
+        assert len(said) == 1
+        assert said[0].filename == __file__
+        model.partial_fit(rides, Y)  # no more
+        kind(categorical_features=["shop_id"]).fit(rides, Y)
+        kind().fit(rides.rename(columns={"shop_id": "paid"}), Y)
+        kind().fit(rides.assign(shop_id=np.arange(N)), Y)  # no number comes again
+    quiet = BayesianLinearRegression(categorical_features=None).fit(rides, Y)
+    assert quiet.n_features_in_ == rides.shape[1]
 
 
 def test_levels_that_are_too_many() -> None:

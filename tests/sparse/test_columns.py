@@ -47,3 +47,19 @@ def test_a_file_says_what_the_model_said_bit_for_bit(seed: int) -> None:
     more, labels = X[::-1], y[::-1]
     later = loads(dumps(model)).partial_fit(more, labels)
     np.testing.assert_array_equal(loads(dumps(later)).predict_proba(X), later.predict_proba(X))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_column_of_a_frame_keeps_its_kind(model: type) -> None:
+    X, y = frame()
+    fitted = model().fit(X, y)  # type: ignore[call-arg]
+    expected = fitted.predict_proba(X)
+    for wrong, named in (
+        (X.assign(shop=1), "'shop' holds numbers now, and held levels"),  # type: ignore[attr-defined]
+        (X.assign(price="low"), "'price' holds levels now, and held numbers"),  # type: ignore[attr-defined]
+    ):
+        with pytest.raises(ValueError, match=named):
+            fitted.predict_proba(wrong)
+        with pytest.raises(ValueError, match=named):
+            fitted.partial_fit(wrong, y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected)

@@ -213,12 +213,12 @@ def part_shared_scale(
 ) -> Turns:
     """The same with nodes for parts of the shared scale, found under a hyperprior from a start.
 
-    Coefficients move through their own posteriors beside, as far as they are known.
+    Coefficients of which rows tell more than the prior move through their own posteriors beside.
     """
     cavities = _Cavities.of(rows, turns.precisions)
     start = turns.precisions
     parts = [find(prior, start) for prior in _split_hyperprior(rows, cavities, start)]
-    own = (turns.nodes / start) ** (cavities.information / (cavities.information + start))
+    own = np.where(cavities.information > start, turns.nodes / start, 1.0)
     nodes = np.array([part.precisions for part in parts]) * own
     return turns._replace(nodes=nodes, weights=softmax([weigh(part) for part in parts]))
 

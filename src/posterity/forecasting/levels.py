@@ -20,8 +20,9 @@ def name_levels(values: NDArray[Any], name: Any, known: Sequence[Any]) -> tuple[
 
     ``known`` are the columns that were learned before, if there are any.
     """
-    texts = values.dtype.kind in "OUT" and all(isinstance(value, str) for value in values)
-    levels = set(values.tolist()) if texts else set()
+    # A value that is no text among texts, as a missing one, is refused where levels are marked.
+    texts = [value for value in values.tolist() if isinstance(value, str)]
+    levels = set(texts) if 2 * len(texts) > len(values) else set()
     if not levels or (len(levels) > FEW_LEVELS and 2 * len(levels) > len(values)):
         return (name,)
     return sort_names({*_select_levels(known, name), *(f"{name}={level}" for level in levels)})
@@ -44,13 +45,12 @@ def mark_level(values: NDArray[Any], level: str, column: str) -> Array:
     ValueError
         Where a value is missing, or no text, naming the row.
     """
-    strange = np.array([not isinstance(value, str) for value in values.tolist()], dtype=bool)
-    if strange.any():
-        row = int(np.argmax(strange))
-        raise ValueError(
-            f"exogenous column {column!r} is {values[row]!r} at row {row} (from 0), which is no "
-            "text, and so none of its levels: correct it"
-        )
+    for row, value in enumerate(values.tolist()):
+        if not isinstance(value, str):
+            raise ValueError(
+                f"exogenous column {column!r} is {value!r} at row {row} (from 0), which is no "
+                "text, and so none of its levels: correct it"
+            )
     return (values == level).astype(np.float64)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from posterity.distributions.guesses import did_you_mean
-from posterity.kernel.tables import find_table, read_names
-from posterity.kernel.values import is_word
+from posterity.kernel.tables import find_table, kind_of, read_names, type_of
+from posterity.kernel.values import is_word, read_floats
 from posterity.linear.categories import MISSING, Categories, Category
 from posterity.linear.keys import is_missing
 from posterity.linear.levels import is_category, read_words, to_text
@@ -24,6 +25,8 @@ from posterity.linear.rounding import find_level_of_user
 
 # Text of more rows, each with a level of its own, is no category.
 FEW_ROWS = 20
+# Names of columns of codes, as in "shop_id", "shopId" and "zip".
+CODE_NAME = re.compile(r"(?:[a-z]_id|[a-z]Id|(?:^|_)(?i:zip|zipcode|zip_code|postcode|plz))$")
 
 
 def encode(model: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -168,6 +171,10 @@ def _find_categories(X: Any, model: BaseEstimator) -> Categories | None:
     columns = _list_columns(X)
     named = _read_asked(model, [name for _, name, _ in columns])
     frame = not isinstance(X, np.ndarray)
+    if frame and is_word(asked, "auto"):
+        for _, name, column in columns:
+            if seems_a_code(name) and kind_of(type_of(column)) == "numbers":
+                warn_of_codes(name, read_floats(column, f"column {name!r}"))
     found = [
         _learn_category(
             Category(place, name, named.get(name, ()), model._leaves_out_first), column, model
@@ -250,6 +257,27 @@ def warn_of_unique_texts(name: str, n: int, stacklevel: int) -> None:
         UserWarning,
         stacklevel=stacklevel + 1,
     )
+
+
+def seems_a_code(name: str) -> bool:
+    """Return True for the name of a column of codes.
+
+    >>> [seems_a_code(name) for name in ("shop_id", "userId", "ZIP", "paid", "valid")]
+    [True, True, True, False, False]
+    """
+    return CODE_NAME.search(name) is not None
+
+
+def warn_of_codes(name: str, values: NDArray[np.float64]) -> None:
+    """Warn of a column of codes by its name, if they are whole numbers that come again."""
+    whole = bool((values == np.rint(values)).all())
+    if whole and 2 < len(np.unique(values)) <= 0.5 * len(values):
+        warnings.warn(
+            f"column {name!r} seems to hold codes, and is learned as a number: name it in "
+            f"categorical_features=[{name!r}] to learn each code by itself, or leave it out",
+            UserWarning,
+            stacklevel=find_level_of_user(),
+        )
 
 
 # ---- containers ----------------------------------------------------------------------------------

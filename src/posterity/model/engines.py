@@ -43,7 +43,7 @@ class TermRows(TermParameters, DiagonalModel):
     def prepare(self, y: Any) -> None:
         """Know the prior, if nothing yet, and the labels of targets ``y`` (n,) that come next."""
         if self._posterior_or_none is None:
-            self._begin(None)
+            self._begin(None, own_columns=False)
         self.__dict__.update(self._targets(y)[1])
 
     @property
@@ -63,8 +63,8 @@ class TermRows(TermParameters, DiagonalModel):
     def _warn(self, n: int, read: Any) -> None:
         """Say nothing of levels of one row each: residuals of counts may be such effects."""
 
-    def _begin(self, given: int | None) -> None:
-        super()._begin(given)
+    def _begin(self, given: int | None, own_columns: bool) -> None:
+        super()._begin(given, own_columns)
         index, posterior = self._index, self._posterior
         posterior.terms = tuple(
             tuple(index.column(name, new=True) for name in names) for names in self.terms

@@ -18,7 +18,7 @@ from posterity.kernel import MEMBERS
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors._sparse_rows import Observations, SparseRows
-from posterity.posteriors._sparse_search import Columns
+from posterity.posteriors._sparse_search import KNOWN_WEIGHTS, Columns, find_numbers
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
 
@@ -36,7 +36,8 @@ LOG_PRECISION_NODES = np.array([-1.75, 0.645, 0.0, 0.0])
 STEP, LEAST_STEP, TOLERANCE = 0.7, 0.05, 2e-2
 # The tolerance for Gaussian rows, whose means are exact once messages converge.
 EXACT_TOLERANCE = 1e-10
-# If the last change is larger than this, the result of a single pass is better.
+# If the last change, had its step been as long as the first, is larger than this, the result of a
+# single pass is better.
 DIVERGED_CHANGE, FAR_DIVERGED_CHANGE = 0.3, 1e6
 # Prior of the log of a column's precision, relative to its values: Normal about 0.
 LOG_PRECISION_SD = 1.5
@@ -106,10 +107,11 @@ class ColumnPriors:
         Precisions are in units of the noise's.
         """
         one, learned = self, self.columns.learned
+        beforehand = np.where(self.columns.numbers[learned], 0.0, LOG_PRECISION_SD**-2.0)
         for _ in range(NEWTON_STEPS):
             slope, information = one._differentiate(total, noise_precision)
-            slope = slope - np.log(one.precisions[learned]) / LOG_PRECISION_SD**2
-            step = slope / (information + 1.0 / LOG_PRECISION_SD**2)
+            slope = slope - np.log(one.precisions[learned]) * beforehand
+            step = slope / (information + beforehand)
             precisions = one.precisions.copy()
             precisions[learned] *= np.exp(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
             one = replace(one, precisions=precisions)
@@ -216,20 +218,19 @@ def propagate_messages(
         if change > last:
             step = max(0.7 * step, LEAST_STEP)
         last = change
-    return (priors, total, tau) if change < DIVERGED_CHANGE else None
+    return (priors, total, tau) if change < DIVERGED_CHANGE * step / STEP else None
 
 
 def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPriors:
     """Return the priors of the columns: those of the hypotheses, averaged in logarithms."""
     logs = np.log(np.maximum(of.precision[:, : of.members], np.finfo(float).tiny))
     numbers = np.arange(len(of.precision))
-    learned = np.flatnonzero((numbers > 0) & (of.squares[:, 1] > 0.0) & of.learns)
-    nothing = np.zeros(len(of.precision))
-    found = np.exp(logs @ of.weights)
-    columns = Columns(
-        of.owners[active], learned, of.mean_squares, nothing, 1.0, nothing > 0.0, found
-    )
-    return ColumnPriors(columns, found)
+    learned = (numbers > 0) & (of.squares[:, 1] > 0.0) & of.learns
+    owners, nothing = of.owners[active], np.zeros(len(of.precision))
+    single = find_numbers(np.where(learned, np.bincount(owners, minlength=len(numbers)), 0))
+    known, found = np.where(single, KNOWN_WEIGHTS, nothing), np.exp(logs @ of.weights)
+    named = owners, np.flatnonzero(learned), of.mean_squares
+    return ColumnPriors(Columns(*named, known, 1.0, nothing > 0.0, found, single), found)
 
 
 def _get_likeliest_messages(of: DiagonalPosterior, active: NDArray[np.intp]) -> Messages:

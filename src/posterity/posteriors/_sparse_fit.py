@@ -14,6 +14,8 @@ from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, place_nodes
 from posterity.posteriors._sparse_search import (
+    ENOUGH_WEIGHTS,
+    KNOWN_WEIGHTS,
     NEGLIGIBLE,
     NEGLIGIBLE_A_ROW,
     Close,
@@ -21,6 +23,7 @@ from posterity.posteriors._sparse_search import (
     Found,
     GivenPrior,
     PriorRule,
+    find_numbers,
     search,
 )
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
@@ -30,11 +33,8 @@ from posterity.posteriors._sparse_terms import Term, Terms, scale_columns
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# Weight of the prior of a column's scale, for labels or counts, in weights of 1.
-KNOWN_WEIGHTS = 1.0
-# Number of weights that tell a scale: of Gaussian noise, columns that have fewer are given the
-# others. Of k weights in such columns, and n rows, these draw to 0 by a share of (k / n)^2.
-ENOUGH_WEIGHTS = 5.0
+# Most numbers with scales of their own, as a share of the rows.
+MOST_NUMBERS = 0.5
 # Prior precision of weights beside terms, on values of mean square 1: of Gaussian noise a
 # millionth of a row.
 WEAK = 1e-6
@@ -80,7 +80,9 @@ class Fit:
         columns = self._describe_columns()
         self.flat = columns.few[self.owners]
         rows = self._gather(self.of._find_pattern)
-        begun = np.log(self.of.found[columns.learned, 0])
+        # Numbers as if signal and noise were as large as each other: many could meet all rows.
+        count = np.count_nonzero(columns.numbers)
+        begun = np.log(np.where(columns.numbers, count, self.of.found[:, 0])[columns.learned])
         found = search(rows, columns, begun, self.noise_precision, self.close)
         precisions = columns.complete(found.at)
         each = precisions * columns.scale
@@ -88,18 +90,26 @@ class Fit:
         return Reading(np.ones(1), [one], [], None)
 
     def _describe_columns(self) -> Columns:
-        """Return the columns of the features met, and what is known of their scales."""
+        """Return the columns of the features met, and what is known of their scales.
+
+        Of labels or counts that is the scale 1. Of Gaussian noise, columns of few weights are given
+        the others; of k weights in these, and n rows, they draw to 0 by a share of (k / n)^2.
+        """
         of, size = self.of, len(self.of.squares)
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
-        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
+        single = find_numbers(np.where(learned, numbers, 0))
+        if of.likelihood.is_noise:  # more of them would take the noise for effects
+            single &= np.count_nonzero(single) <= MOST_NUMBERS * of.n_effective
+        few = learned & ~single & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
         if of.likelihood.is_noise:
-            known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
+            known = np.where(single, KNOWN_WEIGHTS, np.where(few, ENOUGH_WEIGHTS - numbers, 0.0))
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
-        return Columns(self.owners, np.flatnonzero(learned), scale, known, usual, few, given)
+        of_columns = np.flatnonzero(learned), scale, known, usual, few, given, single
+        return Columns(self.owners, *of_columns)
 
     # ---- nodes over the prior of terms -----------------------------------------------------------
 

@@ -21,6 +21,10 @@ Array = NDArray[np.float64]
 
 # Limits of the log of a learned precision, on values of mean square 1, and of one step of it.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
+# Number of weights that tell a scale; and weight of what a scale is drawn to, in weights.
+ENOUGH_WEIGHTS, KNOWN_WEIGHTS = 5, 1.0
+# The variance that numbers share above which its prior falls, as of dense models.
+SMALL_SIGNAL = 0.002
 # Tolerances of the evidence's gain, in nats, by one more step of precisions; and the most steps.
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
 # The change of sites, in posterior standard deviations, that ends a search.
@@ -90,6 +94,8 @@ class Columns(NamedTuple):
     usual: float
     few: NDArray[np.bool_]
     given: Array  # (columns,) precisions of those that are not learned
+    # Those of one number each (columns,), whose weights are Cauchy around a scale that they share.
+    numbers: NDArray[np.bool_]
 
     def spread(self, precisions: Array) -> Array:
         """(p,) prior precision of each feature."""
@@ -126,10 +132,20 @@ class Columns(NamedTuple):
         prior = self.spread(precisions)
         by_data = 1.0 - prior * variance
         taken = noise * prior * np.square(mean)
-        relative, known = precisions[self.learned] / self.usual, self.known[self.learned]
+        usual = np.where(self.numbers, self._find_shared(precisions), self.usual)
+        relative, known = (precisions / usual)[self.learned], self.known[self.learned]
         gradient = self.sum(by_data - taken) + known * (1.0 - relative)
         information = self.sum(np.square(by_data)) + known * np.maximum(relative, 1.0)
         return 0.5 * gradient, 0.5 * information + 1e-12
+
+    def _find_shared(self, precisions: Array) -> float:
+        """The likeliest precision that numbers share, given those of each.
+
+        These are gamma of shape 1/2 around it, which makes weights Cauchy. Its prior is that of
+        dense models (:mod:`posterity.evidence.hyperprior`), so that it can't run away.
+        """
+        n, total = np.count_nonzero(self.numbers), float(precisions[self.numbers].sum())
+        return total / (n + 2.0 / (1.0 + n / (SMALL_SIGNAL * total))) if n else self.usual
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
@@ -140,6 +156,12 @@ class Columns(NamedTuple):
         """(c,) sums over the features of each learned column."""
         sums = np.bincount(self.owners, values, len(self.scale))
         return np.asarray(sums, dtype=np.float64)[self.learned]
+
+
+def find_numbers(counts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Columns of one weight, by their number of weights, where they are enough to share a scale."""
+    single = counts == 1
+    return single & (np.count_nonzero(single) > ENOUGH_WEIGHTS)
 
 
 class Close(NamedTuple):
@@ -259,6 +281,8 @@ class Acceleration:
 
 
 __all__ = [
+    "ENOUGH_WEIGHTS",
+    "KNOWN_WEIGHTS",
     "NEGLIGIBLE",
     "NEGLIGIBLE_A_ROW",
     "Acceleration",
@@ -268,5 +292,6 @@ __all__ = [
     "GivenPrior",
     "PriorRule",
     "Step",
+    "find_numbers",
     "search",
 ]

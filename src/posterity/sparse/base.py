@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting
-from posterity.kernel.values import read_floats, refuse_masked
+from posterity.kernel.values import is_word, read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
@@ -27,10 +27,11 @@ from posterity.posteriors._diagonal_sweeps import visit_again
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
-from posterity.sparse.checks import check_parameters, make_row, warn_of_texts
+from posterity.sparse.checks import check_parameters, make_row, warn_of_numbers, warn_of_texts
 from posterity.sparse.coefficients import Coefficients
-from posterity.sparse.index import FeatureIndex
+from posterity.sparse.index import FeatureIndex, Pair
 from posterity.sparse.reading import RowReader
+from posterity.sparse.rows import describe_matrix
 from posterity.transaction import Undo, hold_model_lock
 
 Array = NDArray[np.float64]
@@ -146,7 +147,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         theirs, index = other._posterior, other._index
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
-            fresh._begin(index.given)
+            fresh._begin(index.given, index.has_own_columns)
             fresh._begin_as(other)
             fresh.merge(other)
             self._take_over(fresh)
@@ -213,8 +214,10 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         raise NotImplementedError
 
     def _check_mergeable(self, other: Self) -> None:
-        mine, theirs = self._index, other._index
-        if (mine.hashed, mine.given) != (theirs.hashed, theirs.given):
+        mine, theirs = (
+            (one.hashed, one.given, one.has_own_columns) for one in (self._index, other._index)
+        )
+        if mine != theirs:
             raise ValueError(
                 "the models number their features in different ways: by names, by the columns "
                 "of a matrix, or by hashes; merge models of the same kind"
@@ -234,6 +237,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         """Warn of columns of which nothing can be learned."""
         if not issparse(read):
             warn_of_texts(n, read)
+            if self._posterior_or_none is None and is_word(self.categorical_features, "auto"):
+                warn_of_numbers(read)
 
     def _begin_as(self, other: Self) -> None:
         """Take over what is fixed by first rows."""
@@ -245,7 +250,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         strategy: Stabilized | None = read_forgetting(self.forgetting)
         return strategy
 
-    def _begin(self, given: int | None) -> None:
+    def _begin(self, given: int | None, own_columns: bool) -> None:
         """Start from the prior; the model stays as it was where a parameter is wrong."""
         self._check_parameters()
         if given is not None and self.hash_size is not None:
@@ -261,9 +266,12 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             noise=self._noise_prior(),
             forgets=self._forgets_by is not None,
         )
-        self._index = FeatureIndex(self.hash_size, given)
+        columns = range(given or 0) if own_columns else ()
+        names: list[str | Pair] = [f"x{place}" for place in columns]
+        self._index = FeatureIndex(self.hash_size, given, columns=names)
         size = self._index.size
-        posterior.grow(size, np.ones(size - 1, np.int32), self._index.n_columns)
+        owners = np.arange(2, size + 1) if names else np.ones(size - 1)
+        posterior.grow(size, owners.astype(np.int32), self._index.n_columns)
         if given is not None:
             posterior.centres = Centres.of_matrix(given)
             self.n_features_in_ = given
@@ -309,7 +317,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         first = self._posterior_or_none is None
         model = self._copy_unfitted() if first else self
         if first:
-            model._begin(read.shape[1] if issparse(read) else None)
+            model._begin(*describe_matrix(read))
         else:
             model._check_parameters()
         targets, met, weights, offsets = model._read_targets(n, read, y, sample_weight, added)

@@ -14,6 +14,7 @@ from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting
 from posterity.kernel.values import is_word
 from posterity.linear.categories import Missing
+from posterity.linear.coding import seems_a_code, warn_of_codes
 from posterity.sparse.parts import Levels, Part
 
 Interactions = int | Sequence[tuple[str, str]] | None
@@ -75,6 +76,13 @@ def warn_of_texts(n: int, parts: list[Part]) -> None:
                 UserWarning,
                 stacklevel=7,
             )
+
+
+def warn_of_numbers(parts: list[Part]) -> None:
+    """Warn of columns of a frame whose numbers seem to be codes."""
+    for part in parts:
+        if part.rows is None and part.values is not None and seems_a_code(part.name):
+            warn_of_codes(part.name, part.values)
 
 
 def make_row(x: Any) -> Any:

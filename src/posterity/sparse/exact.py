@@ -91,7 +91,8 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
         "auto" gives each column the prior scale of the largest evidence, on values of mean square
         1. With a flat prior of the noise these are the variance components of restricted maximum
         likelihood (REML) in a mixed model. Columns of fewer than five weights, as those of numbers,
-        have a wide prior. A number is given for all weights.
+        have a wide prior; more than five numbers have scales around one that they share. A number
+        is given for all weights.
     noise_precision, noise_prior, fit_intercept, interactions, hash_size
         As in :class:`DiagonalLinearRegression`.
     categorical_features, missing

@@ -42,7 +42,8 @@ class FeatureIndex:
     """Numbers of columns and features, both from 1 on; 0 is the intercept's.
 
     With ``hashed`` a feature's number is a hash of its name, "column=level", as in scikit-learn's
-    FeatureHasher, and only columns grow in number. The ``given`` features of a matrix come first.
+    FeatureHasher, and only columns grow in number. The ``given`` features of a matrix come first;
+    they are columns of their own if ``columns`` has their names, else all of one.
 
     Examples
     --------
@@ -76,6 +77,11 @@ class FeatureIndex:
         """Number of columns, the intercept's among them."""
         return 2 + len(self.columns)
 
+    @property
+    def has_own_columns(self) -> bool:
+        """True if each feature of a matrix is a column, as they are numbers."""
+        return bool(self.given and self.columns) and isinstance(self.columns[0], str)
+
     def column(self, name: str | Pair, *, new: bool) -> int:
         """The number of a column, or of a pair of columns; -1 of one that is not known."""
         if name == "":
@@ -102,14 +108,25 @@ class FeatureIndex:
         return name if isinstance(name, str) else " & ".join(map(self.column_name, name))
 
     def check_kinds(self, parts: Iterable[Part]) -> None:
-        """Raise ``ValueError`` where a column of text holds numbers now, or the other way round."""
+        """Raise ``ValueError`` where a column of text holds numbers now, or the other way round.
+
+        The keys of mappings may be both.
+        """
         for part in parts:
-            levels = self.levels.get(self.column(part.name, new=False))
+            column = self.column(part.name, new=False)
+            levels = self.levels.get(column)
             if levels is not None and part.keys is not None:
                 try:
                     levels.index.check_kinds(part.keys)
                 except ValueError as error:
                     raise ValueError(f"column {part.name!r}: {error}") from error
+            kinds: dict[str, dict[int, Any]] = {"levels": self.levels, "numbers": self.numbers}
+            now, before = kinds if part.keys is not None else reversed(kinds)
+            if part.rows is None and column in kinds[before] and column not in kinds[now]:
+                raise ValueError(
+                    f"column {part.name!r} holds {now} now, and held {before} in rows before: "
+                    "convert it to the type that it had"
+                )
 
     def check_complete(self, parts: Sequence[Part]) -> None:
         """Raise ``ValueError`` where columns of all rows, as of a frame, lack one that is known."""

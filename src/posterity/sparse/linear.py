@@ -35,8 +35,9 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
     ----------
     prior_precision : "auto" or float, default "auto"
         "auto" learns a prior scale for each column on the way, on values of mean square 1, from
-        four starts that are weighed by how well they predict. A number is given for all weights,
-        as in :class:`posterity.BayesianLinearRegression`.
+        four starts that are weighed by how well they predict; in ``fit``, scales of more than five
+        columns of numbers are Cauchy around one that they share. A number is given for all
+        weights, as in :class:`posterity.BayesianLinearRegression`.
     noise_precision : float, optional
         1 / variance of the noise, if it is known. None: learned, and predictions are Student-t.
     noise_prior : (float, float), default (0.0, 0.0)

@@ -63,7 +63,9 @@ class RowReader(WideParameters):
 
     def _number(self, n: int, read: Any, *, new: bool) -> SparseRows:
         """Rows as they came, with their features numbered; no pairs yet."""
-        return read_matrix(read) if issparse(read) else number_parts(n, read, self._index, new=new)
+        if issparse(read):
+            return read_matrix(read, own_columns=self._index.has_own_columns)
+        return number_parts(n, read, self._index, new=new)
 
     def _add_pairs(self, rows: SparseRows, centres: Centres, *, new: bool) -> SparseRows:
         """The rows, whose numbers are centred, with pairs of what is active."""

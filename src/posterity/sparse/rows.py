@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from posterity.linear.matrices import check_matrix
-from posterity.posteriors._centres import Centres
+from posterity.posteriors._centres import FULL_MATRIX, Centres
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.index import UNNAMED, FeatureIndex
 from posterity.sparse.parts import Part
@@ -19,11 +20,24 @@ Numbers = NDArray[np.int32]
 Pairs = Sequence[tuple[str, str]]
 
 
-def read_matrix(X: Any) -> SparseRows:
-    """Rows of a sparse matrix (n, m), whose feature j is number j + 1."""
+def describe_matrix(read: Any) -> tuple[int | None, bool]:
+    """The width of a matrix, and whether its features are numbers, each a column of its own.
+
+    Zeros and ones alone are levels, however many there are of either.
+    """
+    if not issparse(read):
+        return None, False
+    n, width = read.shape
+    full = read.count_nonzero() > FULL_MATRIX * n * width
+    return width, full and bool((read.data[read.data != 0.0] != 1.0).any())
+
+
+def read_matrix(X: Any, *, own_columns: bool) -> SparseRows:
+    """Rows of a sparse matrix (n, m), whose feature j is number j + 1, of column j + 2 or 1."""
     matrix = check_matrix(X)
     features = matrix.indices.astype(np.int32) + np.int32(1)
-    rows = SparseRows(matrix.indptr.astype(np.int64), features, None, matrix.data)
+    columns = features + np.int32(UNNAMED) if own_columns else None
+    rows = SparseRows(matrix.indptr.astype(np.int64), features, columns, matrix.data)
     return rows.drop_zeros()
 
 
