@@ -122,9 +122,9 @@ class EvidencePosterior(EvidenceStream):
         return node.prior
 
     def integrate_prior(self, rows: Factor, noise: Noise) -> Nodes:
-        """The nodes that these rows would choose under this noise; nothing is forgotten."""
+        """The nodes by which a new row of these would be predicted; nothing is forgotten."""
         twin = self._with_rows(rows, noise)
-        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy)))
+        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy).for_stream))
 
     def _with_rows(self, rows: Factor, noise: Noise) -> Self:
         data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}
