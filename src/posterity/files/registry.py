@@ -45,9 +45,8 @@ HOMES = {
     "SparsePoissonRegression": "posterity.sparse.exact",
     "Recalibrated": "posterity.calibration.recalibrated",
     "Model": "posterity.model",
-    "NormalTerms": "posterity.model.engines",
-    "BernoulliTerms": "posterity.model.engines",
-    "PoissonTerms": "posterity.model.engines",
+    "TermRows": "posterity.model.engines",
+    "LabelTerms": "posterity.model.engines",
     "Design": "posterity.model.design",
     # bases
     "AutoBasis": "posterity.basis",

@@ -64,6 +64,8 @@ class Likelihood:
 
     # True if the target is eta plus noise: one observation then determines eta.
     is_noise: ClassVar[bool] = False
+    # True if sums of products say all that rows do.
+    is_gaussian: ClassVar[bool] = False
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
@@ -106,10 +108,19 @@ class Likelihood:
         """True if its parameter is not given, and so is learned."""
         return self.parameter is not None and getattr(self, self.parameter.name) is None
 
+    @property
+    def learned(self) -> tuple[Parameter | LogNormalParameter, ...]:
+        """The parameters that are not given."""
+        return self.parameters if self.learns_parameter else ()
+
     def with_parameter(self, value: float | Array) -> Self:
         """The same with this value of the parameter that is learned, or one for each row (n,)."""
         assert self.parameter is not None
         return replace(self, **{self.parameter.name: value})  # type: ignore[type-var]
+
+    def with_parameters(self, values: Array) -> Self:
+        """The same with these values (m,) of all parameters that are learned."""
+        return self.with_parameter(values if self.parameter is None else values.item())
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.

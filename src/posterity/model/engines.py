@@ -3,42 +3,57 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions._limits import interval_ends
+from posterity.distributions.mixing import mix_exactly, mix_predictions
+from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
+from posterity.likelihoods.words import read_likelihood
+from posterity.linear.reader import predict_targets_or_means
 from posterity.model.design import DesignRows
 from posterity.posteriors._sparse_rows import SparseRows
-from posterity.sparse import (
-    SparseLinearRegression,
-    SparseLogisticRegression,
-    SparsePoissonRegression,
-)
-from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import WideParameters
+from posterity.sparse.exact import ExactModel, SparseLogisticRegression
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 
+# Words for likelihoods beside those of models without a formula.
+WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TermParameters(WideParameters):
-    """``terms``: names of columns that vary together by level."""
+    """``terms``: names of columns that vary together by level; ``noise_prior``: of a learned noise.
 
-    terms: tuple[tuple[str, ...], ...] = ()
-
-
-class TermRows(TermParameters, DiagonalModel):
-    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms.
-
-    ``described`` and ``scale``: what reports call it, and the scale of its effects.
+    Parameters of the ``likelihood`` that are not given are learned.
     """
 
-    described: ClassVar[str]
-    scale: ClassVar[str] = ""
+    terms: tuple[tuple[str, ...], ...] = ()
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    noise_prior: tuple[float, float] | None = None
+
+
+class TermRows(TermParameters, ExactModel):
+    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+
+    @property
+    def described(self) -> str:
+        """What reports call it."""
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self.likelihood).__name__)
+        return {"Gaussian": "linear", "Poisson": "Poisson"}.get(name, name.lower())
+
+    @property
+    def scale(self) -> str:
+        """The scale of its effects, where it is a logarithm."""
+        of = self.likelihood.ratio.removesuffix("_ratio")
+        return f" (log {of.removesuffix('s')}s)" if of else ""
 
     def prepare(self, y: Any) -> None:
         """Know the prior, if nothing yet, and the labels of targets ``y`` (n,) that come next."""
@@ -56,6 +71,64 @@ class TermRows(TermParameters, DiagonalModel):
         made = copy.copy(self)
         made._posterior_or_none, made._index = self._posterior.copy(), copy.deepcopy(self._index)
         return made
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict_distribution(self, X: DesignRows) -> Any:
+        """Distribution of new observations, one a row."""
+        each = [one.observe(*moments) for one, moments in self._list_moments(X)]
+        return mix_predictions(each, self._posterior.weights)
+
+    def predict_mean_distribution(self, X: DesignRows) -> Any:
+        """Distribution of the expected targets: what is not known of them, without the noise."""
+        each = [one.expect(*moments) for one, moments in self._list_moments(X)]
+        return mix_exactly(each, self._posterior.weights)
+
+    def predict_interval(
+        self,
+        X: DesignRows,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] = "observation",
+    ) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target.
+        """
+        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
+
+    def expect(self, X: DesignRows) -> Array:
+        """(n,) expected targets: where these are not finite, of the mean eta."""
+        expected = np.asarray(self.predict_distribution(X).mean())
+        eta, _ = self._match_eta(X)
+        likeliest = self._posterior.solution().likelihood
+        return np.where(np.isfinite(expected), expected, likeliest.mean(eta))
+
+    @property
+    def sign(self) -> float:
+        """-1 where the posterior is of the first of two labels."""
+        return 1.0
+
+    def unexplained(self, noise: Array, nodes: NDArray[np.intp]) -> Array:
+        """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,).
+
+        Of observations at their mean, by the delta method; of logarithms that of a log-normal
+        distribution (Nakagawa, Johnson & Schielzeth 2017). ``nodes`` (n,): the node of each.
+        """
+        posterior = self._posterior
+        if self.likelihood.is_gaussian:
+            return noise
+        mean = np.average(posterior.targets, weights=posterior.row_weights)
+        each = [find_spread(one.likelihood, mean) for one in posterior.reading().solutions]
+        return np.array(each)[nodes]
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        return self.likelihood
+
+    def _noise_prior(self) -> tuple[float, float] | None:
+        return self.noise_prior
 
     def _read(self, X: DesignRows) -> tuple[int, Any]:
         return X.n, X.parts
@@ -77,49 +150,34 @@ class TermRows(TermParameters, DiagonalModel):
             self._posterior.owners[levels.features] = column
         return rows
 
-    @property
-    def sign(self) -> float:
-        """-1 where the posterior is of the first of two labels."""
-        return 1.0
-
-    def expect(self, X: DesignRows) -> Array:
-        """(n,) expected targets."""
-        return np.asarray(self.predict(X))
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,)."""
-        return noise
-
     def _eta(self, X: DesignRows) -> tuple[Array, Array]:
         mean, variance = super()._eta(X)
         return mean + X.offset[:, None], variance
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class NormalTerms(TermRows, SparseLinearRegression):
-    """Numbers."""
-
-    described = "linear"
+    def _list_moments(self, X: DesignRows) -> Any:
+        """The posterior at each node, with mean and variance (n,) of eta there."""
+        moments = zip(*(part.T for part in self._eta(X)), strict=True)
+        return zip(self._posterior.reading().solutions, moments, strict=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BernoulliTerms(TermRows, SparseLogisticRegression):
+class LabelTerms(TermRows, SparseLogisticRegression):
     """Labels of two classes."""
 
-    described, scale = "logistic", " (log odds)"
+    described = "logistic"
 
     @property
     def sign(self) -> float:
         """-1 where the posterior is of the first of two labels."""
         return -1.0 if self._flipped else 1.0
 
+    def predict_distribution(self, X: DesignRows) -> Any:
+        """Distribution of the labels."""
+        return SparseLogisticRegression.predict_distribution(self, X)
+
     def expect(self, X: DesignRows) -> Array:
         """(n,) probabilities of the second label."""
         return np.asarray(self.predict_proba(X)[:, -1])
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) that of the logistic distribution, of which a label says on which side of 0."""
-        return np.full_like(noise, np.pi**2 / 3.0)
 
     def name_classes(self, y: Array) -> Any:
         """Labels of trials, of which all may be the same."""
@@ -131,27 +189,39 @@ class BernoulliTerms(TermRows, SparseLogisticRegression):
         """(n, 2) ends of the central interval of the second label's probability."""
         if of != "mean":
             raise ValueError("labels have intervals of their probabilities alone: give of='mean'")
-        return super().predict_interval(X, level)
+        return SparseLogisticRegression.predict_interval(self, X, level)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class PoissonTerms(TermRows, SparsePoissonRegression):
-    """Counts."""
-
-    described, scale = "Poisson", " (log rates)"
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) that of the logarithm of a count, at the mean count (Nakagawa et al. 2017)."""
-        posterior = self._posterior
-        mean = np.average(posterior.targets, weights=posterior.row_weights)
-        return np.full_like(noise, np.log1p(1.0 / mean))
+# Of the logistic distribution, of which a label says on which side of 0.
+LOGISTIC_VARIANCE = np.pi**2 / 3.0
+# Step of eta for the slope of the mean.
+STEP = 1e-4
 
 
-ENGINES: dict[str, type[TermRows]] = {
-    "normal": NormalTerms,
-    "bernoulli": BernoulliTerms,
-    "binomial": BernoulliTerms,
-    "poisson": PoissonTerms,
-}
+def find_spread(likelihood: Likelihood, mean: float) -> float:
+    """The variance of eta that observations of this mean stand for."""
+    if likelihood.ratio == "odds_ratio":
+        return float(LOGISTIC_VARIANCE)
+    eta = likelihood.link_function(np.array([mean]))
+    slope = (likelihood.mean(eta + STEP) - likelihood.mean(eta - STEP)) / (2.0 * STEP)
+    variance = likelihood.predictive(eta, np.zeros(1)).var() / np.square(slope)
+    return float(np.log1p(variance[0]) if likelihood.ratio else variance[0])
 
-__all__ = ["ENGINES", "TermRows"]
+
+def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> TermRows:
+    """The model of a likelihood, or of a word for it, that has learned nothing.
+
+    Raises ``ValueError`` or ``TypeError`` for what is neither.
+    """
+    likelihood = WORDS.get(str(given)) or read_likelihood(given, *WORDS)
+    if likelihood.is_noise and not likelihood.is_gaussian:
+        raise ValueError(
+            f"likelihood is {given!r}: of numbers with noise a formula takes 'normal' alone; for "
+            "heavy tails take BayesianRobustRegression, for quantiles BayesianQuantileRegression"
+        )
+    kind = LabelTerms if likelihood == Bernoulli() else TermRows
+    noise = (0.0, 0.0) if given == "normal" else None
+    return kind(terms=terms, likelihood=likelihood, noise_prior=noise, **how)
+
+
+__all__ = ["TermRows", "make_engine"]

@@ -66,7 +66,7 @@ class Fit:
         self._taken: float | None = None  # where they are known to stay as they are
         self._n_scales = 0  # of priors in units of the targets: the noise's has as many powers more
         self.data, self.centres = centre_at_means(of._data, of.centres)
-        rows = not of.likelihood.is_noise
+        rows = not of.likelihood.is_gaussian
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
         numbers = np.arange(len(of.owners))
         tied = np.isin(of.owners, [c for term in of.terms or () for c in term]) & (numbers > 0)
@@ -92,10 +92,10 @@ class Fit:
         of, size = self.of, len(self.of.squares)
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
-        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
+        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_gaussian
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
-        if of.likelihood.is_noise:
+        if of.likelihood.is_gaussian:
             known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
@@ -108,8 +108,7 @@ class Fit:
         terms, rows = self._describe_terms()
         self._n_scales = sum(len(term.columns) for term in terms.terms)
         # Always from there, so that the order of rows does not matter.
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, NEAR)
+        found = search(rows, terms, terms.start, self.noise_precision, NEAR)
         self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
         nodes, weights = [mode], np.ones(1)
@@ -129,20 +128,19 @@ class Fit:
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
 
             nodes, weights = place_nodes(mode, evaluate, slope)
-        solutions = [self._solve_terms(terms, node.found) for node in nodes]
+        solutions = [self._solve_terms(terms, rows, node.found) for node in nodes]
         return Reading(weights, solutions, nodes, terms)
 
     def find_likeliest(self) -> tuple[Terms, Likeliest]:
         """The covariances of the largest evidence: restricted maximum likelihood."""
         terms, rows = self._describe_terms()
         terms = replace(terms, trust=0.0)
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
+        found = search(rows, terms, terms.start, self.noise_precision, Close(NEGLIGIBLE))
         return terms, Likeliest(found.at, self.noise(found.sweep, terms.prior(found.at)))
 
     def _describe_terms(self) -> tuple[Terms, ProductSums | SiteRows]:
         """Terms of the features met, and the rows in a pattern that has what these tie."""
-        of, noise = self.of, self.of.likelihood.is_noise
+        of, noise = self.of, self.of.likelihood.is_gaussian
         self.flat = ~np.isin(self.owners, [0, *(c for term in of.terms or () for c in term)])
         tied = [
             np.stack([np.flatnonzero(self.owners == column) for column in columns], axis=1)
@@ -171,7 +169,7 @@ class Fit:
         weak = WEAK if noise else 1.0 / of.likelihood.vague_variance
         given = weak * self.mean_squares[self.owners]
         given[self.owners == 0] = of.found[0, 0]
-        return Terms(tuple(terms), given, self._spread()), rows
+        return Terms(tuple(terms), given, self._spread(), parameters=of.likelihood.learned), rows
 
     def _sum_products(self, features: Places) -> Array:
         """(k, k) sums of products of columns, of their features (levels, k) among those met."""
@@ -187,7 +185,7 @@ class Fit:
 
     def _spread(self) -> float:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""
-        if not self.of.likelihood.is_noise:
+        if not self.of.likelihood.is_gaussian:
             return 1.0
         n = max(self.of.n_effective, 1.0)
         return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
@@ -197,7 +195,7 @@ class Fit:
         tau = self.of._noise_precision(shape, rate)
         if tau is None:
             return Node(found.at, 0.0, found)
-        height = rows.log_evidence(found.sweep, found.sites)
+        height = rows.log_evidence(terms.prior(found.at), found.sweep, found.sites)
         height += 0.5 * terms.log_determinant(found.at) + terms.log_prior(found.at, tau)
         if self.of.noise is not None:
             height -= shape * np.log(rate)
@@ -205,7 +203,9 @@ class Fit:
             height += 0.5 * tau * found.sweep.explained
         return Node(found.at, height, found)
 
-    def _solve_terms(self, terms: Terms, found: Found) -> Solution:
+    def _solve_terms(
+        self, terms: Terms, rows: ProductSums | SiteRows, found: Found
+    ) -> Solution:
         of, weak = self.of, np.zeros(len(self.of.squares))
         np.maximum.at(weak, self.owners, terms.given)
         each = np.where(weak > 0.0, weak, WEAK)
@@ -218,7 +218,7 @@ class Fit:
             each[list(columns)] = 1.0 / covariance.diagonal()
         relative = np.where(np.arange(len(each)) > 0, each / self.mean_squares, each)
         one = self._solve(found, terms, each[of.owners], relative, each)
-        return one._replace(tied=covariances)
+        return one._replace(tied=covariances, likelihood=rows.observe(terms.phi(found.at)))
 
     # ---- both ------------------------------------------------------------------------------------
 
@@ -271,6 +271,7 @@ class Fit:
             *self.noise(sweep, rule.prior(found.at)),
             self.centres,
             rule,
+            self.of.likelihood,
         )
 
 
