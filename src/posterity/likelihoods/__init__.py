@@ -14,6 +14,7 @@ from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
 from posterity.likelihoods.gamma import Gamma
 from posterity.likelihoods.labels import Labels
+from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
@@ -24,12 +25,15 @@ from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
     "Bernoulli",
+    "Exponential",
     "Gamma",
     "Gaussian",
     "Labels",
     "LaplaceNoise",
     "Levels",
     "Likelihood",
+    "LogLogistic",
+    "LogNormal",
     "LogPrecision",
     "NegativeBinomial",
     "Ordinal",
@@ -39,6 +43,7 @@ __all__ = [
     "Quantile",
     "Sites",
     "StudentT",
+    "Weibull",
     "laplace_sites",
     "moment_sites",
 ]
