@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, log_expit
 
+from posterity.likelihoods.classes import LOG_ROOT_2PI
 from posterity.likelihoods.likelihood import Likelihood, ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
 
@@ -17,7 +18,6 @@ Array = NDArray[np.float64]
 
 # Beyond this exp, times the square of a shape, overflows.
 LARGEST_LOG = 600.0
-LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 # Mean and standard deviation of the log of the shape before data, and its ends.
 MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))
 
@@ -98,7 +98,7 @@ def _smallest_extreme_value(e: Array) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True)
-class Exponential(Lifetime):
+class ExponentialTime(Lifetime):
     """A waiting time of the mean exp(eta), for what comes at a constant rate exp(-eta).
 
     Examples
@@ -123,6 +123,10 @@ class Exponential(Lifetime):
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
         return stats.expon(scale=exp(eta))
+
+
+# In files, "Exponential" is a way to forget.
+Exponential = ExponentialTime
 
 
 @dataclass(frozen=True)
