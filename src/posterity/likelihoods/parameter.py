@@ -36,6 +36,7 @@ class LogNormalParameter(NamedTuple):
     name: str
     mean: float
     sd: float
+    power: float = 1.0
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -247,10 +247,8 @@ def predictive(likelihood: Observation, eta_mean: Array, eta_variance: Array) ->
 
 
 @get_matcher.register
-def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Any:
+def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) -> Predictive:
     """Mix predictions under one likelihood: eta has the mixture's mean and variance."""
-    if any(one.likelihood != first.likelihood for one in parts):
-        return any_mixture(parts, weights)
     means, variances = [one.eta_mean for one in parts], [one.eta_variance for one in parts]
     return type(first)(first.likelihood, *match_column_moments(means, variances, weights))
 

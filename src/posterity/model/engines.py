@@ -11,12 +11,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
-from posterity.distributions.mixing import mix_exactly, mix_predictions
+from posterity.distributions.mixing import mix_predictions
+from posterity.distributions.transformed import Transformed
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
 from posterity.likelihoods.words import read_likelihood
 from posterity.linear.reader import predict_targets_or_means
 from posterity.model.design import DesignRows
+from posterity.noise import LearnedNoise
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.checks import WideParameters
 from posterity.sparse.exact import ExactModel, SparseLogisticRegression
@@ -76,13 +79,15 @@ class TermRows(TermParameters, ExactModel):
 
     def predict_distribution(self, X: DesignRows) -> Any:
         """Distribution of new observations, one a row."""
-        each = [one.observe(*moments) for one, moments in self._list_moments(X)]
-        return mix_predictions(each, self._posterior.weights)
+        return self._mix(self._observe, *self._eta(X))
 
     def predict_mean_distribution(self, X: DesignRows) -> Any:
         """Distribution of the expected targets: what is not known of them, without the noise."""
-        each = [one.expect(*moments) for one, moments in self._list_moments(X)]
-        return mix_exactly(each, self._posterior.weights)
+        mean, variance = self._eta(X)
+        if self.noise_prior is not None:  # as of a new observation without its own noise, the 1
+            return self._mix(self._observe, mean, variance - 1.0)
+        eta = self._mix(lambda at, var, unit: Normal(at, np.sqrt(unit * var)), mean, variance)
+        return Transformed(eta, self._observed.mean, self._observed.link_function)
 
     def predict_interval(
         self,
@@ -101,8 +106,7 @@ class TermRows(TermParameters, ExactModel):
         """(n,) expected targets: where these are not finite, of the mean eta."""
         expected = np.asarray(self.predict_distribution(X).mean())
         eta, _ = self._match_eta(X)
-        likeliest = self._posterior.solution().likelihood
-        return np.where(np.isfinite(expected), expected, likeliest.mean(eta))
+        return np.where(np.isfinite(expected), expected, self._observed.mean(eta))
 
     @property
     def sign(self) -> float:
@@ -115,11 +119,11 @@ class TermRows(TermParameters, ExactModel):
         Of observations at their mean, by the delta method; of logarithms that of a log-normal
         distribution (Nakagawa, Johnson & Schielzeth 2017). ``nodes`` (n,): the node of each.
         """
-        posterior = self._posterior
+        posterior, reading = self._posterior, self._posterior.reading()
         if self.likelihood.is_gaussian:
             return noise
         mean = np.average(posterior.targets, weights=posterior.row_weights)
-        each = [find_spread(one.likelihood, mean) for one in posterior.reading().solutions]
+        each = [find_spread(one, mean) for one in reading.observe_each(self.likelihood)]
         return np.array(each)[nodes]
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -154,10 +158,23 @@ class TermRows(TermParameters, ExactModel):
         mean, variance = super()._eta(X)
         return mean + X.offset[:, None], variance
 
-    def _list_moments(self, X: DesignRows) -> Any:
-        """The posterior at each node, with mean and variance (n,) of eta there."""
-        moments = zip(*(part.T for part in self._eta(X)), strict=True)
-        return zip(self._posterior.reading().solutions, moments, strict=True)
+    @property
+    def _observed(self) -> Likelihood:
+        """The likelihood with its parameters in force."""
+        return self._posterior.reading().observe(self.likelihood)
+
+    def _observe(self, mean: Array, variance: Array, rate: float) -> Any:
+        """Distribution of observations (n,) at one node, where ``rate`` is that of the noise."""
+        if self.noise_prior is None:
+            return self._observed.predictive(mean, rate * variance)
+        shape = self._posterior.shape
+        return LearnedNoise().predictive(mean, variance.copy(), 2.0 * shape, 2.0 * rate)
+
+    def _mix(self, observe: Callable[..., Any], mean: Array, variance: Array) -> Any:
+        """Mixtures over nodes, given moments (n, members) of eta in units of the noise."""
+        posterior = self._posterior
+        each = zip(mean.T, variance.T, posterior.rates.tolist(), strict=True)
+        return mix_predictions([observe(*one) for one in each], posterior.weights)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

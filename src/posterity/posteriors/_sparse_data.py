@@ -98,8 +98,7 @@ class SummedRows(NamedTuple):
         """The statistics of some features."""
         matrix = csc_array(self.met[features][:, features])
         pattern = find(matrix)
-        entries = pattern.gather(matrix)
-        return ProductSums(likelihood, entries, self.targets[features], pattern)
+        return ProductSums(pattern.gather(matrix), self.targets[features], pattern)
 
 
 class KeptRows(NamedTuple):

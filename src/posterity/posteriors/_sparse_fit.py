@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from posterity.factor.sparse_pattern import SparsityPattern
+from posterity.likelihoods import Likelihood
 from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, place_nodes
 from posterity.posteriors._sparse_search import (
@@ -49,6 +50,21 @@ class Reading(NamedTuple):
     solutions: list[Solution]
     nodes: list[Node]
     terms: Terms | None
+
+    def observe(self, likelihood: Likelihood) -> Likelihood:
+        """The likelihood with parameters that stand for all: the means of their powers."""
+        return self._observe(likelihood, self.weights)
+
+    def observe_each(self, likelihood: Likelihood) -> list[Likelihood]:
+        """The likelihood with the parameters of each node."""
+        return [self._observe(likelihood, weights) for weights in np.eye(len(self.weights))]
+
+    def _observe(self, likelihood: Likelihood, weights: Array) -> Likelihood:
+        if self.terms is None or not self.terms.parameters:
+            return likelihood
+        powers = np.array([one.power for one in self.terms.parameters])
+        values = np.exp([self.terms.phi(node.at) for node in self.nodes])
+        return likelihood.with_parameters((weights @ values**powers) ** (1.0 / powers))
 
 
 class Likeliest(NamedTuple):
@@ -128,7 +144,7 @@ class Fit:
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
 
             nodes, weights = place_nodes(mode, evaluate, slope)
-        solutions = [self._solve_terms(terms, rows, node.found) for node in nodes]
+        solutions = [self._solve_terms(terms, node.found) for node in nodes]
         return Reading(weights, solutions, nodes, terms)
 
     def find_likeliest(self) -> tuple[Terms, Likeliest]:
@@ -203,9 +219,7 @@ class Fit:
             height += 0.5 * tau * found.sweep.explained
         return Node(found.at, height, found)
 
-    def _solve_terms(
-        self, terms: Terms, rows: ProductSums | SiteRows, found: Found
-    ) -> Solution:
+    def _solve_terms(self, terms: Terms, found: Found) -> Solution:
         of, weak = self.of, np.zeros(len(self.of.squares))
         np.maximum.at(weak, self.owners, terms.given)
         each = np.where(weak > 0.0, weak, WEAK)
@@ -218,7 +232,7 @@ class Fit:
             each[list(columns)] = 1.0 / covariance.diagonal()
         relative = np.where(np.arange(len(each)) > 0, each / self.mean_squares, each)
         one = self._solve(found, terms, each[of.owners], relative, each)
-        return one._replace(tied=covariances, likelihood=rows.observe(terms.phi(found.at)))
+        return one._replace(tied=covariances)
 
     # ---- both ------------------------------------------------------------------------------------
 
@@ -271,7 +285,6 @@ class Fit:
             *self.noise(sweep, rule.prior(found.at)),
             self.centres,
             rule,
-            self.of.likelihood,
         )
 
 

@@ -94,14 +94,9 @@ class Sweep(NamedTuple):
 class ProductSums:
     """Rows of Gaussian noise: sums of products, of the pattern's entries, and with targets (p,)."""
 
-    likelihood: Likelihood
     entries: Array
     products: Array
     pattern: SparsityPattern
-
-    def observe(self, phi: Array) -> Likelihood:
-        """The likelihood, whose noise is learned apart."""
-        return self.likelihood
 
     def start(self, prior: PriorPrecision) -> Array:
         """Return no sites: each row is Gaussian."""
@@ -144,7 +139,7 @@ class SiteRows:
         Newton's method, with steps halved until the density rises.
         """
         X, y, weights, offsets = self.X, self.y, self.weights, self.offsets
-        likelihood, mean = self.observe(prior.phi), np.zeros(X.shape[1])
+        likelihood, mean = self._observe(prior.phi), np.zeros(X.shape[1])
 
         def density(mean: Array) -> float:
             each = likelihood.log_density(y, offsets + X @ mean)
@@ -204,7 +199,7 @@ class SiteRows:
         constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
         return float(constants.sum() + 0.5 * shift @ eta) - 0.5 * sweep.factor.log_determinant()
 
-    def observe(self, phi: Array) -> Likelihood:
+    def _observe(self, phi: Array) -> Likelihood:
         """The likelihood with these logs (m,) of its parameters."""
         return self.likelihood.with_parameters(np.exp(phi)) if len(phi) else self.likelihood
 
@@ -212,7 +207,7 @@ class SiteRows:
         """The sites (n,) given means and variances of X w without them."""
         centre, spread = cavity
         at = self.offsets + centre
-        return find_sites(self.observe(phi), "moments", self.y, at, spread, self.weights)
+        return find_sites(self._observe(phi), "moments", self.y, at, spread, self.weights)
 
     def _differentiate(self, phi: Array, cavity: tuple[Array, Array], here: float) -> Array:
         """Derivatives (2, m) of the sum of the sites' logs, ``here`` at phi, by differences.

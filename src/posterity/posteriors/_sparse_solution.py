@@ -10,10 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
-from posterity.distributions import Normal
-from posterity.distributions.transformed import Transformed
-from posterity.likelihoods import Likelihood
-from posterity.noise import LearnedNoise
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import SparseRows
 
@@ -36,7 +32,6 @@ class Solution(NamedTuple):
     rate: float  # rate; where it is known, -1 and its variance
     centres: Centres
     rule: Any
-    likelihood: Likelihood
     tied: Sequence[tuple[tuple[int, ...], Array]] = ()  # columns (k,), their covariance by level
 
     @property
@@ -95,23 +90,6 @@ class Solution(NamedTuple):
             change = columns.sum(prior * np.square(by)) / (row @ by)
             inverse[feature] += float(np.sum(np.square(change) / (2.0 * information + 1.0)))
         return 1.0 / np.maximum(inverse, 1e-300)
-
-    def observe(self, mean: Array, variance: Array) -> Any:
-        """Distribution of observations, given moments (n,) of their eta in units of the noise."""
-        if self.shape < 0.0:
-            return self.likelihood.predictive(mean, variance * self.rate)
-        return self._spread(mean, variance.copy())
-
-    def expect(self, mean: Array, variance: Array) -> Any:
-        """Distribution of expected observations: what is not known of them, without the noise."""
-        if self.shape < 0.0:
-            eta = Normal(mean, np.sqrt(variance * self.rate))
-            return Transformed(eta, self.likelihood.mean, self.likelihood.link_function)
-        return self._spread(mean, variance - 1.0)  # as without the 1 of its own noise
-
-    def _spread(self, mean: Array, variance: Array) -> Any:
-        both = (np.full(len(mean), 2.0 * one) for one in (self.shape, self.rate))
-        return LearnedNoise().predictive(mean.copy(), variance, *both)
 
     def predict_new(self, rows: SparseRows) -> Array:
         """(n,) variances of what rows have of levels that were never learned."""
