@@ -14,7 +14,7 @@ from posterity.sparse.parts import Part
 
 def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
     """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
-    rows, noisy = design.read(frame), engine.noise_prior is not None
+    rows, noisy = design.read(frame), engine.learned_noise is not None
     sure = noisy or (engine.likelihood == Bernoulli() and design.formula.trials is None)
     for part in rows.parts:
         if part.keys is None or part.values is None:

@@ -2,7 +2,8 @@
 
 Of a term the coordinates are the logs of standard deviations, in units of the noise and of columns
 of mean square 1, and then canonical partial correlations, by their inverse hyperbolic tangents
-(Lewandowski, Kurowicka & Joe 2009). After those of all terms come logs of the likelihood's parameters.
+(Lewandowski, Kurowicka & Joe 2009). After those of all terms come logs of the likelihood's
+parameters.
 """
 
 from __future__ import annotations
