@@ -56,7 +56,7 @@ def test_estimates_are_near_those_of_other_programs(formula: str) -> None:
 
 
 def test_a_parameter_is_integrated_over() -> None:
-    """Constant and dispersion of 30 counts, by a grid over both."""
+    """Constant, dispersion and evidence of 30 counts, by a grid over both."""
     y = np.random.default_rng(3).negative_binomial(2.0, 0.4, size=30).astype(float)
     model = Model("y ~ 1", NegativeBinomial()).fit({"y": y})
     eta, t = np.linspace(-1.0, 3.0, 201), np.linspace(-6.0, 3.0, 201)
@@ -64,6 +64,8 @@ def test_a_parameter_is_integrated_over() -> None:
     for place, dispersion in enumerate(np.exp(t)):
         each = NegativeBinomial(float(dispersion)).log_density(y[:, None], eta)
         logs[:, place] += each.sum(axis=0)
+    evidence = logsumexp(logs) + np.log((eta[1] - eta[0]) * (t[1] - t[0]))
+    assert model.log_evidence_ == pytest.approx(evidence, abs=0.01)
     shares = np.exp(logs - logsumexp(logs))
     for found, values in (
         (model.summary().iloc[0], eta @ shares.sum(axis=1)),
@@ -118,6 +120,24 @@ def test_batches_rows_and_merged_models_agree(likelihood: Likelihood, draw: Any)
     assert np.isfinite(whole.predict(frame)).all()
     assert whole.explained_variance()["mean"].between(0.0, 1.0).all()
     assert "mixed model" in whole.report()
+
+
+def test_evidence_of_groups_is_an_integral() -> None:
+    """Over logs of standard deviations; the constant is integrated by formula."""
+    rng, k, n = np.random.default_rng(3), 6, 5
+    group = np.repeat(np.arange(k), n)
+    y = (3.0 + rng.normal(size=k)[group] + rng.normal(size=k * n)).reshape(k, n)
+    model = Model("y ~ 1 + (1 | g)").fit({"y": y.ravel(), "g": group})
+    log_sd, log_noise = np.linspace(-9.0, 5.0, 200)[:, None], np.linspace(-3.0, 3.0, 200)
+    noise, between = np.exp(2.0 * log_noise), np.exp(2.0 * log_sd)
+    spread, means = noise + n * between, y.mean(axis=1)
+    logs = stats.t(3.0, scale=2.5 * y.std()).logpdf(np.exp(log_sd)) + np.log(2.0) + log_sd
+    logs = logs + np.log(2.0) - 0.5 * (k * n - 1) * np.log(2.0 * np.pi) - 0.5 * np.log(k * n)
+    logs += -k * (n - 1) * log_noise - 0.5 * (k - 1) * np.log(spread)
+    logs -= 0.5 * np.square(y - means[:, None]).sum() / noise
+    logs -= 0.5 * n * np.square(means - means.mean()).sum() / spread
+    step = (log_sd[1, 0] - log_sd[0, 0]) * (log_noise[1] - log_noise[0])
+    assert model.log_evidence_ == pytest.approx(logsumexp(logs) + np.log(step), abs=0.01)
 
 
 def test_given_parameters_are_not_learned() -> None:

@@ -33,7 +33,7 @@ WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TermParameters(WideParameters):
-    """``terms``: names of columns that vary together by level; ``learned_noise``: of a learned noise.
+    """``terms``: names of columns that vary together by level; ``learned_noise``: its prior.
 
     Parameters of the ``likelihood`` that are not given are learned.
     """

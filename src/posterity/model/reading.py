@@ -208,6 +208,24 @@ class ModelReader:
         return self._fitted.n_observations_
 
     @property
+    def log_evidence_(self) -> float:
+        """log p(y) of all rows learned, integrated over effects, variances and parameters.
+
+        Flat directions, of the constant and of the log of the noise, have density 1. A fixed effect
+        has a prior so wide that it costs some 7 nats in evidence whatever it tells: compare models
+        that differ in groups, curves or likelihood by it, and fixed effects by their intervals.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1, 5.0, 4.9], "shop": ["a", "a", "b", "b", "c", "c"]}
+        >>> one, other = Model("y ~ 1 + (1 | shop)").fit(frame), Model("y ~ 1").fit(frame)
+        >>> bool(one.log_evidence_ > other.log_evidence_ + 2.0)
+        True
+        """
+        return float(self._fitted._posterior.reading().log_evidence)
+
+    @property
     def _fitted(self) -> TermRows:
         engine: TermRows | None = self.__dict__.get("_engine")
         if engine is None:
