@@ -133,7 +133,7 @@ def test_evidence_of_groups_is_an_integral() -> None:
     spread, means = noise + n * between, y.mean(axis=1)
     logs = stats.t(3.0, scale=2.5 * y.std()).logpdf(np.exp(log_sd)) + np.log(2.0) + log_sd
     logs = logs + np.log(2.0) - 0.5 * (k * n - 1) * np.log(2.0 * np.pi) - 0.5 * np.log(k * n)
-    logs += -k * (n - 1) * log_noise - 0.5 * (k - 1) * np.log(spread)
+    logs = logs - k * (n - 1) * log_noise - 0.5 * (k - 1) * np.log(spread)
     logs -= 0.5 * np.square(y - means[:, None]).sum() / noise
     logs -= 0.5 * n * np.square(means - means.mean()).sum() / spread
     step = (log_sd[1, 0] - log_sd[0, 0]) * (log_noise[1] - log_noise[0])

@@ -207,8 +207,9 @@ class Fit:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""
         if not self.of.likelihood.is_gaussian:
             return 1.0
-        n = max(self.of.n_effective, 1.0)
-        return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
+        n, known = max(self.of.n_effective, 1.0), 0.0 if self.of.noise else 1.0
+        square = max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n
+        return float(np.sqrt(max(square, known / self.of.known_precision)))
 
     def _make_node(self, terms: Terms, rows: ProductSums | SiteRows, found: Found) -> Node:
         shape, rate = self.noise(found.sweep, terms.prior(found.at))
@@ -228,15 +229,17 @@ class Fit:
 
         Flat directions, of the constant and of the log of the noise's precision, have density 1.
         """
+        shape, rate = self.noise(found.sweep, terms.prior(found.at))
+        if self.of._noise_precision(shape, rate) is None:  # rows say nothing of it
+            return np.nan
         of, given = self.of, terms.given[self.flat | (self.owners == 0)]
         constant = 0.5 * float(np.log(given[given > 0.0]).sum()) + terms.log_constant
         if not of.likelihood.is_gaussian:
             return constant
         flat = int(np.sum(given == 0.0))
         constant += 0.5 * (flat - of.n_effective) * LOG_2PI
-        shape, _ = self.noise(found.sweep, terms.prior(found.at))
         if of.noise is not None:
-            return constant + float(gammaln(shape)) if shape > 0.0 else np.nan
+            return constant + float(gammaln(shape))
         tau = of.known_precision
         return constant + 0.5 * ((of.n_effective - flat) * np.log(tau) - tau * of.square)
 
