@@ -15,6 +15,7 @@ from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixing import mix_predictions
 from posterity.distributions.transformed import Transformed
+from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
 from posterity.likelihoods.words import read_likelihood
 from posterity.linear.reader import predict_targets_or_means
@@ -45,6 +46,9 @@ class TermParameters(WideParameters):
 
 class TermRows(TermParameters, ExactModel):
     """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+
+    # A prior that is found anew does not fade, so both are the same.
+    _memories = (Stabilized, Exponential)
 
     @property
     def described(self) -> str:
