@@ -10,9 +10,10 @@ from sklearn.exceptions import NotFittedError
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.ratios import add_ratios
 from posterity.model.design import Design
+from posterity.model.drawing import draw_curve
 from posterity.model.engines import TermRows
 from posterity.model.explained import explain_variance
-from posterity.model.grammar import Node
+from posterity.model.formula import Curve
 from posterity.model.marginal import Marginal
 from posterity.model.sentences import write_report
 from posterity.model.tables import (
@@ -23,8 +24,6 @@ from posterity.model.tables import (
     list_variances,
     summarize,
 )
-from posterity.plots._frame import finish
-from posterity.plots.effects import draw_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +74,9 @@ class ModelReader:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
         ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
-        counts on the scale of log odds and log rates.
+        counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
+        first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
+        taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
 
         Examples
         --------
@@ -88,7 +89,7 @@ class ModelReader:
         True
         """
         engine = self._fitted
-        return list_curve(engine, self._design, str(self._find_curve(name)), level)
+        return list_curve(engine, self._design, self._find_curve(name), level)
 
     def plot_curve(self, name: str, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw a curve with its interval (needs Matplotlib); parameters as in :meth:`curve`.
@@ -103,11 +104,7 @@ class ModelReader:
         >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
         'x'
         """
-        found = self.curve(name, level)
-        curve = self._find_curve(name)
-        ends = (found["low"], found["high"])
-        drawn = draw_band(ax, found["x"], found["mean"], ends, level)
-        return finish(drawn, "Curve, less its mean", x=str(curve.parts[0]), y=str(curve))
+        return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
     def means(self, factor: str, level: float = 0.95) -> Any:
         """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
@@ -215,13 +212,13 @@ class ModelReader:
             )
         return engine
 
-    def _find_curve(self, name: str) -> Node:
+    def _find_curve(self, name: str) -> Curve:
         """A curve by what it is called, or what it is over."""
         curves = self._design.formula.curves
-        known = {str(curve.parts[0]): curve for curve in curves}
-        known |= {str(curve): curve for curve in curves}
+        known = {", ".join(map(str, curve.over)): curve for curve in curves[::-1]}
+        known |= {curve.name: curve for curve in curves}
         if name not in known:
-            has = ", ".join(repr(str(curve)) for curve in curves) or "none"
+            has = ", ".join(repr(curve.name) for curve in curves) or "none"
             raise ValueError(f"the formula has no curve {name!r}: it has {has}")
         return known[name]
 
