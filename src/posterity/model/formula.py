@@ -108,12 +108,19 @@ class Formula:
     @property
     def columns(self) -> list[str]:
         """The columns that it names, those of the response first."""
-        return list(dict.fromkeys(_list_names(parse(self.text))))
+        return list(dict.fromkeys(name.text for name in _find_names(parse(self.text))))
 
     @property
     def predictors(self) -> list[str]:
         """The columns to the right of the response."""
-        return list(dict.fromkeys(_list_names(parse(self.text).parts[1])))
+        return list(dict.fromkeys(name.text for name in _find_names(parse(self.text).parts[1])))
+
+    @property
+    def varied(self) -> dict[str, Node]:
+        """The columns of fixed effects and curves."""
+        nodes = [node for term in self.fixed for node in term]
+        nodes += [node for curve in self.curves for node in (*curve.over, curve.by) if node]
+        return {name.text: name for node in nodes for name in _find_names(node)}
 
     @property
     def has_intercept(self) -> bool:
@@ -164,12 +171,12 @@ def read_formula(text: str) -> Formula:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _list_names(node: Node) -> list[str]:
+def _find_names(node: Node) -> list[Node]:
     """The names in a tree, but for those of functions and of their arguments."""
     if node.kind == "name":
-        return [node.text]
+        return [node]
     parts = node.parts[1:] if node.kind == "=" else node.parts
-    return [name for part in parts for name in _list_names(part)]
+    return [name for part in parts for name in _find_names(part)]
 
 
 def _list_summands(node: Node) -> list[tuple[str, Node]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -11,6 +11,7 @@ from posterity.distributions.guesses import did_you_mean
 from posterity.linear.ratios import add_ratios
 from posterity.model.design import Design
 from posterity.model.drawing import draw_curve
+from posterity.model.effects import average_effects
 from posterity.model.engines import TermRows
 from posterity.model.explained import explain_variance
 from posterity.model.formula import Curve
@@ -160,6 +161,46 @@ class ModelReader:
         table = list_sums(self._engine, marginal.predict(shares), level)
         table.index = [f"{one} - {other}"]
         return add_ratios(table, self._engine._likelihood().ratio)
+
+    def average_effects(
+        self, frame: Any, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
+    ) -> Any:
+        """Mean change of the expected target when one column changes and the others stay the same.
+
+        Also known as average marginal effects. In units of the target: of labels the change of the
+        probability, of counts that of the expected count. Groups stay those of the rows.
+
+        Parameters
+        ----------
+        frame : data frame, or mapping of names to columns
+            Rows to average over, with the columns to the right of ``~``.
+        per : "unit" or "sd"
+            How much a number goes up by: 1, or its standard deviation in ``frame``; one that is 0
+            or 1 in all rows goes from 0 to 1. A factor goes from its first level to each that the
+            rows have. Where the step would leave the range of ``s(x)``, it comes from below.
+        level : float, default 0.95
+            Probability that an interval holds the effect.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns name, mean, sd, low, high, probability_positive; a row for each column of fixed
+            effects and curves, and each of its levels but the first.
+
+        Notes
+        -----
+        The mean over rows of ``E[y | x + step] - E[y | x]`` (Gelman & Pardoe 2007). Where that is
+        not linear in the weights, its interval is by its mean slopes.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [0.0, 2.1, 3.9, 6.0], "x": [0.0, 1.0, 2.0, 3.0]}
+        >>> Model("y ~ x").fit(frame).average_effects(frame)["mean"].round(1)
+        x    2.0
+        Name: mean, dtype: float64
+        """
+        return average_effects(self._fitted, self._design, frame, per, level)
 
     def explained_variance(self, level: float = 0.95) -> Any:
         """Table of R2 and of intraclass correlations (pandas): mean, sd, low, high.

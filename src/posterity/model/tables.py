@@ -102,6 +102,18 @@ def list_sums(engine: TermRows, moments: tuple[Array, Array], level: float) -> A
     return require_pandas().DataFrame(_describe(engine, *moments, level))
 
 
+def mix_members(engine: TermRows, mean: Array, variance: Array) -> Any:
+    """Distribution of sums of weights, from moments (n, members), variances in units of noise."""
+    posterior = engine._posterior
+    mean, shape = engine.sign * mean, posterior.shape
+    unknown = np.inf if posterior.noise is not None else 1.0
+    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, unknown)
+    degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
+    sd = np.sqrt(variance * noise)
+    parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
+    return parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
+
+
 def add_expected(engine: TermRows, table: Any) -> Any:
     """The table, with expected targets where they are not eta itself."""
     likelihood = engine._likelihood()
@@ -173,14 +185,7 @@ def _describe_weights(engine: TermRows, features: Sequence[int], level: float) -
 
 def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> dict[str, Any]:
     """The same of sums of weights, from moments (n, members)."""
-    posterior = engine._posterior
-    mean, shape = engine.sign * mean, posterior.shape
-    unknown = np.inf if posterior.noise is not None else 1.0
-    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, unknown)
-    degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
-    sd = np.sqrt(variance * noise)
-    parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]
-    each = parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
+    each = mix_members(engine, mean, variance)
     low, high = each.interval(check_level(level))
     return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
 
@@ -191,5 +196,6 @@ __all__ = [
     "list_group_effects",
     "list_sums",
     "list_variances",
+    "mix_members",
     "summarize",
 ]
