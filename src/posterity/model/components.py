@@ -76,7 +76,7 @@ def find_points(reading: Reading) -> Points:
         weights = np.exp(logs - logs.max())
     else:
         places, log_rate = places + at[0], np.full(len(unit), rates[0])
-    noise = np.ones(len(unit))
+    noise = np.full(len(unit), reading.solutions[0].rate)  # where it is known
     if 0.0 <= shape < LEAST_SHAPE:
         noise[:] = np.nan
     elif shape > 0.0:
@@ -108,4 +108,10 @@ def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[t
     return found
 
 
-__all__ = ["Points", "find_points", "list_components"]
+def list_parameters(terms: Terms, at: Array) -> list[tuple[str, Array]]:
+    """Names, and values (n,) at coordinates (n, d), of the likelihood's parameters."""
+    values = np.exp(at[:, terms.size - len(terms.parameters) :])
+    return [(one.name, values[:, place]) for place, one in enumerate(terms.parameters)]
+
+
+__all__ = ["Points", "find_points", "list_components", "list_parameters"]

@@ -12,11 +12,12 @@ from sklearn.base import BaseEstimator
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
+from posterity.likelihoods import Likelihood
 from posterity.linear.inputs import refuse_no_weight
 from posterity.linear.offsets import RateOffsets
 from posterity.model.checks import check_rows, check_targets
 from posterity.model.design import Design, DesignRows
-from posterity.model.engines import ENGINES, TermRows
+from posterity.model.engines import TermRows, make_engine
 from posterity.model.formula import read_formula
 from posterity.model.reading import ModelReader
 from posterity.transaction import hold_model_lock
@@ -42,9 +43,11 @@ class Model(ModelReader, BaseEstimator):
         ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it that may be
         correlated, ``(1 + x || g)`` one that is not; ``(1 | a/b)`` b within a. ``1`` and ``0`` say
         whether there is a constant. ``I(...)`` is arithmetic. No code runs.
-    likelihood : {"normal", "bernoulli", "binomial", "poisson"}, default "normal"
-        Of the target: a number; one of two labels; successes, where the formula begins with
-        ``successes / trials``; a count.
+    likelihood : str or Likelihood, default "normal"
+        Of the target: ``"normal"``, a number with noise; ``"bernoulli"``, one of two labels;
+        ``"binomial"``, successes, where the formula begins with ``successes / trials``;
+        ``"poisson"``, a count; or another word or value of :mod:`posterity.likelihoods`, as
+        ``"gamma"`` or ``Ordinal(5)``. Parameters of it that are not given are integrated over.
     forgetting : Stabilized, optional
         How old rows lose weight; for numbers alone.
 
@@ -88,7 +91,7 @@ class Model(ModelReader, BaseEstimator):
     def __init__(
         self,
         formula: str,
-        likelihood: str = "normal",
+        likelihood: str | Likelihood = "normal",
         *,
         forgetting: Any = None,
     ) -> None:
@@ -118,7 +121,7 @@ class Model(ModelReader, BaseEstimator):
         """
         refuse_no_weight(sample_weight)
         design, engine = self._begin(frame)
-        check_rows(design, frame, self.likelihood)
+        check_rows(design, frame, engine)
         engine = self._learn(design, engine, frame, y, sample_weight)
         self.__dict__.update(_design=design, _engine=engine)
         return self
@@ -249,11 +252,6 @@ class Model(ModelReader, BaseEstimator):
 
     def _begin(self, frame: Any) -> tuple[Design, TermRows]:
         """The design of these first rows, and a model that knows nothing."""
-        if self.likelihood not in ENGINES:
-            raise ValueError(
-                f"likelihood is {self.likelihood!r}: it must be one of "
-                f"{', '.join(map(repr, ENGINES))}"
-            )
         if (read_formula(self.formula).trials is not None) != (self.likelihood == "binomial"):
             raise ValueError(
                 "successes of trials are written 'successes / trials ~ ...', with "
@@ -266,15 +264,17 @@ class Model(ModelReader, BaseEstimator):
                 f"the effects ({twice[0]}) stand twice in the formula, and can't be told apart: "
                 "leave one of them out"
             )
+        constant = design.formula.has_intercept
+        how = {"fit_intercept": constant, "forgetting": self.forgetting}
+        engine = make_engine(self.likelihood, design.terms, **how)
         count = sum(len(names) * (len(names) + 1) // 2 for names in design.terms)
+        count += len(engine.likelihood.learned)
         if count > MOST_COORDINATES:
             raise ValueError(
-                f"the formula has {count} variances and correlations of groups, and at most "
-                f"{MOST_COORDINATES} are integrated over: write (1 + x || g), which has no "
-                "correlations, or fewer effects"
+                f"the model has {count} variances and correlations of groups and parameters of the "
+                f"likelihood, and at most {MOST_COORDINATES} are integrated over: write "
+                "(1 + x || g), which has no correlations, or fewer effects"
             )
-        kind, constant = ENGINES[self.likelihood], design.formula.has_intercept
-        engine = kind(terms=design.terms, fit_intercept=constant, forgetting=self.forgetting)
         return design, engine
 
     def _learn(
@@ -294,7 +294,7 @@ class Model(ModelReader, BaseEstimator):
         """Rows with targets and weights, and offsets; of trials successes, and then failures."""
         rows = design.read(frame)
         targets, trials = design.read_targets(frame, y)
-        check_targets(targets, self.likelihood)
+        check_targets(targets, design, engine)
         added = RateOffsets(rows.offset, None)
         if trials is None:
             return [((rows, targets, weights), added)]

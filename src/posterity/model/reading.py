@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions.guesses import did_you_mean
+from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
 from posterity.model.design import Design
 from posterity.model.drawing import draw_curve
@@ -34,7 +35,7 @@ class ModelReader:
     """Reads what a model has learned."""
 
     formula: str
-    likelihood: str
+    likelihood: str | Likelihood
     _design: Design
     _engine: TermRows
 

@@ -14,7 +14,7 @@ from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.linear.keys import list_labels, read_keys
 from posterity.linear.ratios import add_ratios
-from posterity.model.components import find_points, list_components
+from posterity.model.components import find_points, list_components, list_parameters
 from posterity.model.curves import POINTS, SURFACE_POINTS
 from posterity.model.design import Column, Design, sort_labels
 from posterity.model.engines import TermRows
@@ -66,12 +66,14 @@ def list_variances(engine: TermRows, level: float) -> Any:
     points = find_points(reading)
     shape, rate = found.noise
     known = np.where(np.isfinite(points.noise[:1]), 1.0, np.nan)
-    at, noise = known * found.at[None], known * (rate / shape if shape > 0.0 else 1.0)
+    at, noise = known * found.at[None], known * (rate / shape if shape > 0.0 else rate)
     rows = list_components(terms, engine.terms, known * points.at, points.noise)
     likeliest = list_components(terms, engine.terms, at, noise)
     if posterior.noise is not None:
         rows.append(("sd(residual)", np.sqrt(points.noise)))
         likeliest.append(("sd(residual)", np.sqrt(noise)))
+    rows += list_parameters(terms, points.at)
+    likeliest += list_parameters(terms, at)
     table = [
         {"name": name, **points.summarize(values, level), "reml": float(one[0])}
         for (name, values), (_, one) in zip(rows, likeliest, strict=True)
@@ -106,8 +108,9 @@ def mix_members(engine: TermRows, mean: Array, variance: Array) -> Any:
     """Distribution of sums of weights, from moments (n, members), variances in units of noise."""
     posterior = engine._posterior
     mean, shape = engine.sign * mean, posterior.shape
-    unknown = np.inf if posterior.noise is not None else 1.0
-    noise = posterior.rates / shape if shape > 0.0 else np.full(posterior.members, unknown)
+    noise = posterior.rates / shape if shape > 0.0 else posterior.rates
+    if shape == 0.0:  # nothing is known of it
+        noise = np.full(posterior.members, np.inf)
     degrees = np.full(len(mean), 2.0 * shape if shape > 0.0 else np.inf)
     sd = np.sqrt(variance * noise)
     parts = [StudentT(degrees, mean[:, k], sd[:, k]) for k in range(posterior.members)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from posterity.factor.sparse_pattern import SparsityPattern
+from posterity.likelihoods import Likelihood
 from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, place_nodes
 from posterity.posteriors._sparse_search import (
@@ -50,6 +51,21 @@ class Reading(NamedTuple):
     nodes: list[Node]
     terms: Terms | None
 
+    def observe(self, likelihood: Likelihood) -> Likelihood:
+        """The likelihood with parameters that stand for all: the means of their powers."""
+        return self._observe(likelihood, self.weights)
+
+    def observe_each(self, likelihood: Likelihood) -> list[Likelihood]:
+        """The likelihood with the parameters of each node."""
+        return [self._observe(likelihood, weights) for weights in np.eye(len(self.weights))]
+
+    def _observe(self, likelihood: Likelihood, weights: Array) -> Likelihood:
+        if self.terms is None or not self.terms.parameters:
+            return likelihood
+        powers = np.array([one.power for one in self.terms.parameters])
+        values = np.exp([self.terms.phi(node.at) for node in self.nodes])
+        return likelihood.with_parameters((weights @ values**powers) ** (1.0 / powers))
+
 
 class Likeliest(NamedTuple):
     """Coordinates of the largest evidence; shape and rate of the noise's precision there."""
@@ -66,7 +82,7 @@ class Fit:
         self._taken: float | None = None  # where they are known to stay as they are
         self._n_scales = 0  # of priors in units of the targets: the noise's has as many powers more
         self.data, self.centres = centre_at_means(of._data, of.centres)
-        rows = not of.likelihood.is_noise
+        rows = not of.likelihood.is_gaussian
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
         numbers = np.arange(len(of.owners))
         tied = np.isin(of.owners, [c for term in of.terms or () for c in term]) & (numbers > 0)
@@ -92,10 +108,10 @@ class Fit:
         of, size = self.of, len(self.of.squares)
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
-        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
+        few = learned & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_gaussian
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
-        if of.likelihood.is_noise:
+        if of.likelihood.is_gaussian:
             known = np.where(few, ENOUGH_WEIGHTS - numbers, 0.0)
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
@@ -108,8 +124,7 @@ class Fit:
         terms, rows = self._describe_terms()
         self._n_scales = sum(len(term.columns) for term in terms.terms)
         # Always from there, so that the order of rows does not matter.
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, NEAR)
+        found = search(rows, terms, terms.start, self.noise_precision, NEAR)
         self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
         nodes, weights = [mode], np.ones(1)
@@ -136,13 +151,12 @@ class Fit:
         """The covariances of the largest evidence: restricted maximum likelihood."""
         terms, rows = self._describe_terms()
         terms = replace(terms, trust=0.0)
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
+        found = search(rows, terms, terms.start, self.noise_precision, Close(NEGLIGIBLE))
         return terms, Likeliest(found.at, self.noise(found.sweep, terms.prior(found.at)))
 
     def _describe_terms(self) -> tuple[Terms, ProductSums | SiteRows]:
         """Terms of the features met, and the rows in a pattern that has what these tie."""
-        of, noise = self.of, self.of.likelihood.is_noise
+        of, noise = self.of, self.of.likelihood.is_gaussian
         self.flat = ~np.isin(self.owners, [0, *(c for term in of.terms or () for c in term)])
         tied = [
             np.stack([np.flatnonzero(self.owners == column) for column in columns], axis=1)
@@ -171,7 +185,7 @@ class Fit:
         weak = WEAK if noise else 1.0 / of.likelihood.vague_variance
         given = weak * self.mean_squares[self.owners]
         given[self.owners == 0] = of.found[0, 0]
-        return Terms(tuple(terms), given, self._spread()), rows
+        return Terms(tuple(terms), given, self._spread(), parameters=of.likelihood.learned), rows
 
     def _sum_products(self, features: Places) -> Array:
         """(k, k) sums of products of columns, of their features (levels, k) among those met."""
@@ -187,7 +201,7 @@ class Fit:
 
     def _spread(self) -> float:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""
-        if not self.of.likelihood.is_noise:
+        if not self.of.likelihood.is_gaussian:
             return 1.0
         n = max(self.of.n_effective, 1.0)
         return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
@@ -197,7 +211,7 @@ class Fit:
         tau = self.of._noise_precision(shape, rate)
         if tau is None:
             return Node(found.at, 0.0, found)
-        height = rows.log_evidence(found.sweep, found.sites)
+        height = rows.log_evidence(terms.prior(found.at), found.sweep, found.sites)
         height += 0.5 * terms.log_determinant(found.at) + terms.log_prior(found.at, tau)
         if self.of.noise is not None:
             height -= shape * np.log(rate)

@@ -20,7 +20,7 @@ from posterity.transaction import hold_model_lock
 Numbers = NDArray[np.int32]
 
 
-class _Exact(DiagonalModel):
+class ExactModel(DiagonalModel):
     """Base of models with an exact posterior, for all likelihoods."""
 
     _structure: ClassVar[Any] = SparsePosterior
@@ -78,7 +78,7 @@ class _Exact(DiagonalModel):
         """Do nothing: rows that come together are learned together."""
 
 
-class SparseLinearRegression(_Exact, DiagonalLinearRegression):
+class SparseLinearRegression(ExactModel, DiagonalLinearRegression):
     """Linear regression for sparse rows with thousands of features: the exact posterior.
 
     All covariances of the weights are kept, as in :class:`posterity.BayesianLinearRegression`, in a
@@ -123,7 +123,7 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     """
 
 
-class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
+class SparseLogisticRegression(ExactModel, DiagonalLogisticRegression):
     """Logistic regression for sparse rows with thousands of features and all their covariances.
 
     The posterior is normal, by expectation propagation (Minka 2001), with a sparse Cholesky factor
@@ -147,7 +147,7 @@ class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
     """
 
 
-class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
+class SparsePoissonRegression(ExactModel, DiagonalPoissonRegression):
     """Poisson regression for sparse rows with thousands of features and all their covariances.
 
     As :class:`SparseLogisticRegression` does for labels. Counts have exposures as in
