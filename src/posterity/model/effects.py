@@ -92,16 +92,17 @@ def _decode(
 
 def _change(engine: TermRows, ends: list[DesignRows]) -> tuple[Array, Array]:
     """Mean and variance (1, members) of the mean change of expected targets between two tables."""
-    posterior, likelihood = engine._posterior, engine._likelihood()
-    solutions = posterior.reading().solutions
+    posterior, reading = engine._posterior, engine._posterior.reading()
+    solutions, likelihoods = reading.solutions, reading.observe_each(posterior.likelihood)
     change = np.zeros(len(solutions))
     slopes = np.zeros((len(solutions), len(posterior.owners)))
     for sign, rows in zip((-1.0, 1.0), ends, strict=True):
         numbered = engine._number(rows.n, rows.parts, new=False)
         known = numbered.keep_entries(numbered.features >= 0)
         X = posterior._matrix(posterior.centre_rows(known, solutions[0].centres, None))
-        spread = np.zeros(rows.n) if likelihood.is_noise else solutions[0].predict(X)[1]
-        for k, one in enumerate(solutions):
+        straight = posterior.likelihood.is_noise  # the mean of eta is all that counts
+        spread = np.zeros(rows.n) if straight else solutions[0].predict(X)[1]
+        for k, (one, likelihood) in enumerate(zip(solutions, likelihoods, strict=True)):
             eta = X @ one.mean + posterior.centre + rows.offset
             expected, slope = _expect(likelihood, eta, spread)
             change[k] += sign * expected.mean()
