@@ -147,7 +147,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
             fresh._begin(index.given)
-            fresh._begin_as(other)
+            fresh._join_names(other)
             fresh.merge(other)
             self._take_over(fresh)
             return self
@@ -160,6 +160,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         begun = self._index.size
         posterior.grow(mine.size, owners[begun:], mine.n_columns)
         self._add_posterior(posterior, theirs, features, columns)
+        self._join_names(other)
         self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
 
@@ -235,8 +236,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         if not issparse(read):
             warn_of_texts(n, read)
 
-    def _begin_as(self, other: Self) -> None:
-        """Take over what is fixed by first rows."""
+    def _join_names(self, other: Self) -> None:
+        """Know the names of targets that another model knows."""
 
     # ---- inner -----------------------------------------------------------------------------------
 

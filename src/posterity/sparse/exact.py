@@ -61,12 +61,15 @@ class ExactModel(DiagonalModel):
     def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
         if self._forgets_by is not None:
             raise ValueError("a model with forgetting can't unlearn: rows have lost their weight")
-        posterior, (X, y, sample_weight) = self._posterior, rows
+        self._posterior.unlearn(self._read_again(rows, added), self._known_pairs)
+        return self
+
+    def _read_again(self, rows: Any, added: RateOffsets | None = None) -> Observations:
+        """Rows that were learned; features that were not are -1."""
+        X, y, sample_weight = rows
         n, read = self._read(X)
         targets, _, weights, offsets = self._read_targets(n, read, y, sample_weight, added)
-        data = Observations(self._number(n, read, new=False), targets, weights, offsets=offsets)
-        posterior.unlearn(data, self._known_pairs)
-        return self
+        return Observations(self._number(n, read, new=False), targets, weights, offsets=offsets)
 
     def _read_known(self, x: Any) -> Row | None:
         return None  # there is no path of single rows
