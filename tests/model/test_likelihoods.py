@@ -11,7 +11,11 @@ import pandas as pd
 import pytest
 from mixed_tables import make_epileptics, make_sleep, make_wine
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from posterity import Model
 from posterity.likelihoods import Gamma, Gaussian, Likelihood, NegativeBinomial, Ordinal, Poisson
@@ -166,3 +170,36 @@ def test_equal_words_and_values_are_equal_models() -> None:
     frame = make_rows(2, lambda rng, eta: rng.poisson(np.exp(eta)))
     one, other = (Model("y ~ x + (1 | g)", kind).fit(frame) for kind in ("poisson", Poisson()))
     assert one.summary().equals(other.summary())
+
+
+def test_scikit_learn_takes_a_formula() -> None:
+    """Labels have probabilities and strata, and a pipeline may end in a model."""
+    frame = make_rows(4, lambda rng, eta: np.where(rng.random(40) < expit(2.0 * eta), "yes", "no"))
+    labels = Model("y ~ x + (1 | g)", "bernoulli")
+    assert is_classifier(labels)
+    assert is_regressor(Model("y ~ x", "gamma"))
+    scores = cross_val_score(labels, frame, frame["y"], cv=2)
+    expected = cross_val_score(labels, frame, frame["y"], cv=2, scoring="neg_log_loss")
+    assert scores == pytest.approx(expected)
+    ends = make_pipeline(FunctionTransformer(), labels).fit(frame).predict_proba(frame)
+    assert ends[:, 1] == pytest.approx(labels.fit(frame).predict(frame))
+    trials = pd.DataFrame({"good": [2, 3, 0], "of": [4, 4, 1], "g": [0, 0, 1]})
+    model = Model("good / of ~ 1 + (1 | g)", "binomial").fit(trials)
+    shares = np.log([model.predict(trials), 1.0 - model.predict(trials)])
+    counts = np.array([trials["good"], trials["of"] - trials["good"]])
+    assert model.score(trials) == pytest.approx((shares * counts).sum() / counts.sum())
+
+
+@pytest.mark.parametrize("likelihood", ["normal", "gamma"])
+def test_old_rows_are_forgotten(likelihood: str) -> None:
+    """Under both strategies alike, as a prior that is found anew does not fade."""
+    before, after = (make_rows(seed, draw_gamma) for seed in (5, 6))
+    frame, formula = pd.concat([before, after]), "y ~ x + (1 | g)"
+    found = [
+        Model(formula, likelihood, forgetting=memory).partial_fit(before).partial_fit(after)
+        for memory in ("exponential:0.9", "stabilized:0.9")
+    ]
+    whole = Model(formula, likelihood, forgetting="exponential:0.9").fit(frame)
+    for model in (found[1], whole):
+        assert model.predict(frame) == pytest.approx(found[0].predict(frame), rel=1e-3)
+    assert found[0]._engine.n_effective_ < 10.0
