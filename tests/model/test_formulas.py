@@ -221,4 +221,4 @@ def test_columns_and_rows_are_asked_for() -> None:
     assert empty.partial_fit(LEVELS).n_observations_ == 24
     assert len(model.predict_then_learn(LEVELS[:0])) == 0
     with pytest.raises(ValueError, match="this model supports only Stabilized"):
-        Model("y ~ x", forgetting="exponential:0.99").fit(LEVELS)
+        Model("y ~ x", forgetting="window:50").fit(LEVELS)

@@ -44,5 +44,6 @@ class LogNormalParameter(NamedTuple):
         return self.mean - FARTHEST * self.sd, self.mean + FARTHEST * self.sd
 
     def log_density(self, t: Array) -> Array:
-        """That of t before data, but for a constant."""
-        return -0.5 * np.square((t - self.mean) / self.sd)
+        """That of t before data."""
+        off = (t - self.mean) / self.sd
+        return -0.5 * (np.square(off) + np.log(2.0 * np.pi)) - np.log(self.sd)

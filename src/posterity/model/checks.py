@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from posterity.likelihoods import Bernoulli
 from posterity.model.design import Design
 from posterity.model.engines import TermRows
 from posterity.sparse.parts import Part
 
+Array = NDArray[np.float64]
+
 
 def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
     """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
-    rows, noisy = design.read(frame), engine.noise_prior is not None
+    rows, noisy = design.read(frame), engine.learned_noise is not None
     sure = noisy or (engine.likelihood == Bernoulli() and design.formula.trials is None)
     for part in rows.parts:
         if part.keys is None or part.values is None:
@@ -56,6 +59,19 @@ def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
         )
 
 
+def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:
+    """Failures and successes (n,); raises ``ValueError`` naming the row of what can't be."""
+    y = np.asarray(successes, dtype=np.float64)
+    bad = np.flatnonzero(~((y >= 0.0) & (y <= trials)))
+    if len(bad):
+        row = bad[0]
+        raise ValueError(
+            f"there are {y[row]:g} successes of {trials[row]:g} trials in row {row}: give numbers "
+            "from 0 to the number of trials"
+        )
+    return trials - y, y
+
+
 def _check_factor(part: Part, n: int, sure: bool) -> None:
     """Refuse levels of one row each, but for sums, as counts are, which tell something.
 
@@ -70,4 +86,4 @@ def _check_factor(part: Part, n: int, sure: bool) -> None:
         )
 
 
-__all__ = ["check_rows", "check_targets"]
+__all__ = ["check_rows", "check_targets", "split_trials"]

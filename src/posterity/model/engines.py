@@ -6,7 +6,7 @@ import copy
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixing import mix_predictions
 from posterity.distributions.transformed import Transformed
+from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
 from posterity.likelihoods.words import read_likelihood
 from posterity.linear.reader import predict_targets_or_means
@@ -33,18 +34,21 @@ WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TermParameters(WideParameters):
-    """``terms``: names of columns that vary together by level; ``noise_prior``: of a learned noise.
+    """``terms``: names of columns that vary together by level; ``learned_noise``: its prior.
 
     Parameters of the ``likelihood`` that are not given are learned.
     """
 
     terms: tuple[tuple[str, ...], ...] = ()
     likelihood: Likelihood = field(default_factory=Gaussian)
-    noise_prior: tuple[float, float] | None = None
+    learned_noise: tuple[float, float] | None = None
 
 
 class TermRows(TermParameters, ExactModel):
     """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+
+    # A prior that is found anew does not fade, so both are the same.
+    _memories = (Stabilized, Exponential)
 
     @property
     def described(self) -> str:
@@ -84,7 +88,7 @@ class TermRows(TermParameters, ExactModel):
     def predict_mean_distribution(self, X: DesignRows) -> Any:
         """Distribution of the expected targets: what is not known of them, without the noise."""
         mean, variance = self._eta(X)
-        if self.noise_prior is not None:  # as of a new observation without its own noise, the 1
+        if self.learned_noise is not None:  # as of a new observation without its own noise, the 1
             return self._mix(self._observe, mean, variance - 1.0)
         eta = self._mix(lambda at, var, unit: Normal(at, np.sqrt(unit * var)), mean, variance)
         return Transformed(eta, self._observed.mean, self._observed.link_function)
@@ -100,7 +104,7 @@ class TermRows(TermParameters, ExactModel):
 
         With ``of="mean"`` that of the expected target.
         """
-        return interval_ends(predict_targets_or_means(self, X, of, {}), level)
+        return interval_ends(predict_targets_or_means(self, cast(Any, X), of, {}), level)
 
     def expect(self, X: DesignRows) -> Array:
         """(n,) expected targets: where these are not finite, of the mean eta."""
@@ -116,14 +120,14 @@ class TermRows(TermParameters, ExactModel):
     def unexplained(self, noise: Array, nodes: NDArray[np.intp]) -> Array:
         """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,).
 
-        Of observations at their mean, by the delta method; of logarithms that of a log-normal
-        distribution (Nakagawa, Johnson & Schielzeth 2017). ``nodes`` (n,): the node of each.
+        Of logarithms that of a log-normal distribution (Nakagawa, Johnson & Schielzeth 2017).
+        ``nodes`` (n,): the node of each.
         """
         posterior, reading = self._posterior, self._posterior.reading()
         if self.likelihood.is_gaussian:
             return noise
-        mean = np.average(posterior.targets, weights=posterior.row_weights)
-        each = [find_spread(one, mean) for one in reading.observe_each(self.likelihood)]
+        rows = posterior.targets, posterior.row_weights
+        each = [find_spread(one, *rows) for one in reading.observe_each(self.likelihood)]
         return np.array(each)[nodes]
 
     # ---- inner -----------------------------------------------------------------------------------
@@ -132,7 +136,7 @@ class TermRows(TermParameters, ExactModel):
         return self.likelihood
 
     def _noise_prior(self) -> tuple[float, float] | None:
-        return self.noise_prior
+        return self.learned_noise
 
     def _read(self, X: DesignRows) -> tuple[int, Any]:
         return X.n, X.parts
@@ -165,7 +169,7 @@ class TermRows(TermParameters, ExactModel):
 
     def _observe(self, mean: Array, variance: Array, rate: float) -> Any:
         """Distribution of observations (n,) at one node, where ``rate`` is that of the noise."""
-        if self.noise_prior is None:
+        if self.learned_noise is None:
             return self._observed.predictive(mean, rate * variance)
         shape = self._posterior.shape
         return LearnedNoise().predictive(mean, variance.copy(), 2.0 * shape, 2.0 * rate)
@@ -211,18 +215,16 @@ class LabelTerms(TermRows, SparseLogisticRegression):
 
 # Of the logistic distribution, of which a label says on which side of 0.
 LOGISTIC_VARIANCE = np.pi**2 / 3.0
-# Step of eta for the slope of the mean.
-STEP = 1e-4
 
 
-def find_spread(likelihood: Likelihood, mean: float) -> float:
-    """The variance of eta that observations of this mean stand for."""
+def find_spread(likelihood: Likelihood, y: Array, weights: Array) -> float:
+    """The variance of eta that observations (n,) stand for, by their information at their mean."""
     if likelihood.ratio == "odds_ratio":
         return float(LOGISTIC_VARIANCE)
-    eta = likelihood.link_function(np.array([mean]))
-    slope = (likelihood.mean(eta + STEP) - likelihood.mean(eta - STEP)) / (2.0 * STEP)
-    variance = likelihood.predictive(eta, np.zeros(1)).var() / np.square(slope)
-    return float(np.log1p(variance[0]) if likelihood.ratio else variance[0])
+    eta = np.repeat(likelihood.link_function(np.average(y[None], -1, weights)), len(y))
+    with np.errstate(divide="ignore"):
+        variance = 1.0 / np.average(likelihood.derivatives(y, eta)[1], weights=weights)
+    return float(np.log1p(variance) if likelihood.ratio else variance)
 
 
 def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> TermRows:
@@ -238,7 +240,7 @@ def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> T
         )
     kind = LabelTerms if likelihood == Bernoulli() else TermRows
     noise = (0.0, 0.0) if given == "normal" else None
-    return kind(terms=terms, likelihood=likelihood, noise_prior=noise, **how)
+    return kind(terms=terms, likelihood=likelihood, learned_noise=noise, **how)
 
 
 __all__ = ["TermRows", "make_engine"]

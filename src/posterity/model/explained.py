@@ -37,9 +37,9 @@ def explain_variance(engine: TermRows, design: Design, level: float) -> Any:
     explained = _sample_fixed(reading, points, nodes, fixed, moments)
     shares = _sum_groups(groups, reading, points, moments.products)
     rest = engine.unexplained(points.noise, nodes)
-    within = rest + sum(shares.values())
-    total = explained + within
-    found = {"R2 marginal": explained / total, "R2 conditional": 1.0 - rest / total}
+    effects = sum(shares.values())
+    within, total = rest + effects, rest + effects + explained
+    found = {"R2 marginal": explained / total, "R2 conditional": (explained + effects) / total}
     found |= {f"ICC({group})": share / within for group, share in shares.items()}
     rows = [points.summarize(values, level) for values in found.values()]
     return require_pandas().DataFrame(rows, index=list(found))

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, RegressorTags
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear.inputs import refuse_no_weight
 from posterity.linear.keys import read_keys
 from posterity.linear.offsets import RateOffsets
-from posterity.model.checks import check_rows, check_targets
+from posterity.model.checks import check_rows, check_targets, split_trials
 from posterity.model.design import Design, DesignRows
 from posterity.model.engines import TermRows, make_engine
 from posterity.model.factors import Frame
@@ -104,6 +105,19 @@ class Model(ModelReader, BaseEstimator):
         self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        """Whether targets are labels, which scikit-learn's scores ask."""
+        tags = super().__sklearn_tags__()
+        labels = self.likelihood in ("bernoulli", Bernoulli())
+        tags.estimator_type = "classifier" if labels else "regressor"
+        tags.classifier_tags = ClassifierTags(multi_class=False) if labels else None
+        tags.regressor_tags = None if labels else RegressorTags()
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether rows were learned."""
+        return "_engine" in vars(self)
 
     @hold_model_lock
     def fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -366,19 +380,6 @@ def take(rows: Any, some: slice) -> Any:
     if isinstance(rows, Mapping):
         return {name: column[some] for name, column in rows.items()}
     return rows[some] if isinstance(rows, list) else take_rows(rows, some)
-
-
-def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:
-    """Failures and successes (n,); raises ``ValueError`` naming the row of what can't be."""
-    y = np.asarray(successes, dtype=np.float64)
-    bad = np.flatnonzero(~((y >= 0.0) & (y <= trials)))
-    if len(bad):
-        row = bad[0]
-        raise ValueError(
-            f"there are {y[row]:g} successes of {trials[row]:g} trials in row {row}: give numbers "
-            "from 0 to the number of trials"
-        )
-    return trials - y, y
 
 
 __all__ = ["Model"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions.guesses import did_you_mean
 from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
+from posterity.model.checks import split_trials
 from posterity.model.design import Design
 from posterity.model.drawing import draw_curve
 from posterity.model.effects import average_effects
@@ -75,20 +77,21 @@ class ModelReader:
     def curve(self, name: str, level: float = 0.95) -> Any:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
-        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
-        counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
-        first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
-        taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
+                ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+                counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
+                first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
+                taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from posterity import Model
-        >>> x = np.linspace(0.0, 6.0, 60)
-        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
-        >>> curve = model.curve("x")
-        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
-        True
+                >>> import numpy as np
+        from numpy.typing import ArrayLike, NDArray
+                >>> from posterity import Model
+                >>> x = np.linspace(0.0, 6.0, 60)
+                >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+                >>> curve = model.curve("x")
+                >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
+                True
         """
         engine = self._fitted
         return list_curve(engine, self._design, self._find_curve(name), level)
@@ -98,13 +101,14 @@ class ModelReader:
 
         Examples
         --------
-        >>> from matplotlib.figure import Figure
-        >>> import numpy as np
-        >>> from posterity import Model
-        >>> x = np.linspace(0.0, 6.0, 60)
-        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
-        >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
-        'x'
+                >>> from matplotlib.figure import Figure
+                >>> import numpy as np
+        from numpy.typing import ArrayLike, NDArray
+                >>> from posterity import Model
+                >>> x = np.linspace(0.0, 6.0, 60)
+                >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+                >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
+                'x'
         """
         return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
@@ -240,10 +244,70 @@ class ModelReader:
             self.formula, self._engine, [*tables, self.explained_variance(level)], level
         )
 
+    def predict_proba(self, frame: Any) -> NDArray[np.float64]:
+        """(n, k) probabilities of labels, in the order of ``classes_``, or of ratings from 0 on.
+
+        Examples
+        --------
+        >>> frame = {"won": ["no", "yes", "yes"], "team": ["a", "b", "b"]}
+        >>> model = Model("won ~ 1 + (1 | team)", "bernoulli").fit(frame)
+        >>> model.classes_, model.predict_proba(frame).shape
+        (array(['no', 'yes'], dtype='<U3'), (3, 2))
+        """
+        found = self._fitted.predict_distribution(self._design.read(frame))
+        return np.asarray(found.probabilities)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, sorted; an attribute of models of two labels alone."""
+        return self._fitted.classes_
+
+    def score(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log predictive density of the rows' targets: the larger, the better.
+
+        Parameters as in :meth:`fit`; of successes of trials that of a label.
+
+        Examples
+        --------
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
+        >>> models = [Model(formula).fit(frame) for formula in ("y ~ 1 + (1 | shop)", "y ~ 1")]
+        >>> bool(models[0].score(frame) > models[1].score(frame))
+        True
+        """
+        predicted = self._fitted.predict_distribution(self._design.read(frame))
+        targets, trials = self._design.read_targets(frame, y)
+        each: Any = [(np.asarray(targets), np.ones(len(predicted)))]
+        if trials is not None:
+            each = enumerate(split_trials(targets, trials))
+        logs, counts = zip(
+            *((count * predicted.logpdf(y), count) for y, count in each), strict=True
+        )
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        means = (np.average(sum(one), weights=weights) for one in (logs, counts))
+        return float(next(means) / next(means))
+
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
         return self._fitted.n_observations_
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(y) of all rows learned, integrated over effects, variances and parameters.
+
+        Flat directions, of the constant and of the log of the noise, have density 1. A fixed effect
+        has a prior so wide that it costs some 7 nats in evidence whatever it tells: compare models
+        that differ in groups, curves or likelihood by it, and fixed effects by their intervals.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1, 5.0, 4.9], "shop": ["a", "a", "b", "b", "c", "c"]}
+        >>> one, other = Model("y ~ 1 + (1 | shop)").fit(frame), Model("y ~ 1").fit(frame)
+        >>> bool(one.log_evidence_ > other.log_evidence_ + 2.0)
+        True
+        """
+        return float(self._fitted._posterior.reading().log_evidence)
 
     @property
     def _fitted(self) -> TermRows:

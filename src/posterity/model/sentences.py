@@ -19,9 +19,9 @@ def write_report(formula: str, engine: TermRows, tables: Sequence[Any], level: f
     }
     counted = " and ".join(f"{count:,} levels of {group}" for group, count in levels.items())
     kind = engine.described + (" mixed model" if levels else " model")
-    rows = f"{engine.n_observations_:,.10g} rows"
+    article, rows = "An" if kind[0] in "aeiou" else "A", f"{engine.n_observations_:,.10g} rows"
     said = [
-        f"{'An' if kind[0] in 'aeiou' else 'A'} {kind}, {formula}, was fitted to {rows}{' of ' * bool(counted)}{counted}.",
+        f"{article} {kind}, {formula}, was fitted to {rows}{' of ' * bool(counted)}{counted}.",
         f"Posterior means, with {100 * level:g}% intervals, of the fixed effects{engine.scale}: "
         f"{fixed}.",
     ]

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
+from scipy.special import gammaln
 
 from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood
+from posterity.noise import LOG_2PI
 from posterity.posteriors._sparse_data import Find, centre_at_means
-from posterity.posteriors._sparse_nodes import Node, place_nodes
+from posterity.posteriors._sparse_nodes import Node, Placed, place_nodes
 from posterity.posteriors._sparse_search import (
     NEGLIGIBLE,
     NEGLIGIBLE_A_ROW,
@@ -50,6 +52,7 @@ class Reading(NamedTuple):
     solutions: list[Solution]
     nodes: list[Node]
     terms: Terms | None
+    log_evidence: float  # of a prior that is integrated over
 
     def observe(self, likelihood: Likelihood) -> Likelihood:
         """The likelihood with parameters that stand for all: the means of their powers."""
@@ -101,7 +104,7 @@ class Fit:
         precisions = columns.complete(found.at)
         each = precisions * columns.scale
         one = self._solve(found, columns, each[self.of.owners], precisions, each)
-        return Reading(np.ones(1), [one], [], None)
+        return Reading(np.ones(1), [one], [], None, np.nan)
 
     def _describe_columns(self) -> Columns:
         """Return the columns of the features met, and what is known of their scales."""
@@ -127,7 +130,7 @@ class Fit:
         found = search(rows, terms, terms.start, self.noise_precision, NEAR)
         self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
-        nodes, weights = [mode], np.ones(1)
+        placed = Placed([mode], np.ones(1), mode.log_density)
         tau = self.noise_precision(found.sweep, terms.prior(found.at))
         if terms.size and tau is not None:
 
@@ -143,9 +146,10 @@ class Fit:
                 settings = rows, rule, nothing, self.noise_precision, NEAR, near.sites
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
 
-            nodes, weights = place_nodes(mode, evaluate, slope)
-        solutions = [self._solve_terms(terms, node.found) for node in nodes]
-        return Reading(weights, solutions, nodes, terms)
+            placed = place_nodes(mode, evaluate, slope)
+        solutions = [self._solve_terms(terms, node.found) for node in placed.nodes]
+        log_evidence = placed.log_integral + self._log_constant(terms, mode.found)
+        return Reading(placed.weights, solutions, placed.nodes, terms, log_evidence)
 
     def find_likeliest(self) -> tuple[Terms, Likeliest]:
         """The covariances of the largest evidence: restricted maximum likelihood."""
@@ -203,8 +207,9 @@ class Fit:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""
         if not self.of.likelihood.is_gaussian:
             return 1.0
-        n = max(self.of.n_effective, 1.0)
-        return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
+        n, known = max(self.of.n_effective, 1.0), 0.0 if self.of.noise else 1.0
+        square = max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n
+        return float(np.sqrt(max(square, known / self.of.known_precision)))
 
     def _make_node(self, terms: Terms, rows: ProductSums | SiteRows, found: Found) -> Node:
         shape, rate = self.noise(found.sweep, terms.prior(found.at))
@@ -218,6 +223,25 @@ class Fit:
         else:
             height += 0.5 * tau * found.sweep.explained
         return Node(found.at, height, found)
+
+    def _log_constant(self, terms: Terms, found: Found) -> float:
+        """What the log densities of nodes leave out of the log evidence, the same at all.
+
+        Flat directions, of the constant and of the log of the noise's precision, have density 1.
+        """
+        shape, rate = self.noise(found.sweep, terms.prior(found.at))
+        if self.of._noise_precision(shape, rate) is None:  # rows say nothing of it
+            return np.nan
+        of, given = self.of, terms.given[self.flat | (self.owners == 0)]
+        constant = 0.5 * float(np.log(given[given > 0.0]).sum()) + terms.log_constant
+        if not of.likelihood.is_gaussian:
+            return constant
+        flat = int(np.sum(given == 0.0))
+        constant += 0.5 * (flat - of.n_effective) * LOG_2PI
+        if of.noise is not None:
+            return constant + float(gammaln(shape))
+        tau = of.known_precision
+        return constant + 0.5 * ((of.n_effective - flat) * np.log(tau) - tau * of.square)
 
     def _solve_terms(self, terms: Terms, found: Found) -> Solution:
         of, weak = self.of, np.zeros(len(self.of.squares))

@@ -2,7 +2,8 @@
 
 Of a term the coordinates are the logs of standard deviations, in units of the noise and of columns
 of mean square 1, and then canonical partial correlations, by their inverse hyperbolic tangents
-(Lewandowski, Kurowicka & Joe 2009). After those of all terms come logs of the likelihood's parameters.
+(Lewandowski, Kurowicka & Joe 2009). After those of all terms come logs of the likelihood's
+parameters.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.special import gammaln
 
 from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.posteriors._sparse_search import LONGEST_STEP, Step
@@ -69,6 +71,16 @@ class Term(NamedTuple):
         k = len(self.columns)
         tail = np.log1p(np.exp(2.0 * at[:k]) / (DEGREES * scale * scale))
         return float(np.sum(at[:k] - 0.5 * (DEGREES + 1.0) * tail)) + _correlate(at[k:], k)[1]
+
+    @property
+    def log_constant(self) -> float:
+        """What the log prior leaves out, but for the scale of standard deviations."""
+        k = len(self.columns)
+        half = gammaln(0.5 * (DEGREES + 1.0)) - gammaln(0.5 * DEGREES)
+        constant = k * (np.log(2.0) + half - 0.5 * np.log(DEGREES * np.pi))
+        # Of partial correlations in the j-th column, (1 - c^2)^(b - 1).
+        b = np.concatenate([[0.5 * (k - j)] * (k - 1 - j) for j in range(k)])
+        return float(constant - np.sum(0.5 * np.log(np.pi) + gammaln(b) - gammaln(b + 0.5)))
 
     def _root(self, at: Array) -> Array:
         k = len(self.columns)
@@ -166,6 +178,12 @@ class Terms:
         found = sum(term.log_prior(own, scale) for term, own in each)
         learned = zip(self.parameters, self.phi(at), strict=True)
         return self.trust * (found + sum(float(one.log_density(t)) for one, t in learned))
+
+    @property
+    def log_constant(self) -> float:
+        """What the log prior leaves out: of parameters nothing."""
+        scales = sum(len(term.columns) for term in self.terms) * np.log(SCALE * self.spread)
+        return sum(term.log_constant for term in self.terms) - scales
 
     def score(self, at: Array, sweep: Sweep, noise: float) -> tuple[Array, Array]:
         """The gradient (size,) of the log posterior density, and an information (size, size).
