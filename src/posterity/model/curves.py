@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from posterity.linear.keys import Keys, list_labels
-from posterity.model.factors import Factor, Frame, compute_numbers
+from posterity.model.factors import Factor, Frame, check_finite, compute_numbers
 from posterity.model.formula import LEAST_SPLINES, MOST_SPLINES, Curve
 from posterity.model.grammar import refuse
-from posterity.sparse.parts import Part, check_values
+from posterity.sparse.parts import Part
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ def begin_curve(curve: Curve, frame: Frame) -> Array:
 
 def read_places(curve: Curve, frame: Frame) -> list[Array]:
     """The numbers (n,) that a curve is over, of each column."""
-    return [check_values(compute_numbers(node, frame), str(node)) for node in curve.over]
+    return [check_finite(compute_numbers(node, frame), node, frame) for node in curve.over]
 
 
 def is_curve(kept: Array) -> bool:

@@ -47,19 +47,23 @@ def average_effects(engine: TermRows, design: Design, data: Any, per: str, level
 
     X = np.stack([values for _, values, _ in coded], axis=1) if coded else np.zeros((frame.n, 0))
     known = Categories(len(names), categories)
-    domains = {
-        names.index(str(curve.over[0])): (kept[0], kept[1])
-        for curve in design.formula.curves
-        if str(curve.over[0]) in names
-        and curve.period is None
-        and (kept := design.numbers[curve.name].reshape(-1, 3)[0].tolist())
-    }
+    domains = _find_domains(design, names)
     return table_of_effects(
         X, names, effects, per=per, level=level, categories=known, domains=domains
     )
 
 
 # ---- inner ---------------------------------------------------------------------------------------
+
+
+def _find_domains(design: Design, names: list[str]) -> dict[int, tuple[float, float]]:
+    """Ends of the first rows of the columns that curves are over, by place."""
+    found: dict[int, tuple[float, float]] = {}
+    for curve in design.formula.curves:
+        for node, kept in zip(curve.over, design.numbers[curve.name].reshape(-1, 3), strict=True):
+            if node.text in names and node.kind == "name" and curve.period is None:
+                found[names.index(node.text)] = float(kept[0]), float(kept[1])
+    return found
 
 
 def _code(frame: Frame, name: str, design: Design) -> tuple[str, Array, list[Any]]:

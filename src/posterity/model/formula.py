@@ -12,6 +12,8 @@ from posterity.model.grammar import Node, parse, refuse
 Term = tuple[Node, ...]
 Places = tuple[int, ...]
 
+# Calls that are no factors of terms.
+_ALONE = ("s", "te", "offset")
 # Number of splines of a curve, and of each column of a surface; the least and the most.
 SPLINES, SURFACE_SPLINES, LEAST_SPLINES, MOST_SPLINES = 30, 10, 5, 1000
 
@@ -151,7 +153,7 @@ def read_formula(text: str) -> Formula:
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []
-    others: dict[str, list[Node]] = {"s": [], "te": [], "offset": []}
+    others: dict[str, list[Node]] = {name: [] for name in _ALONE}
     terms: list[Term] = [()]
     for sign, node in _list_summands(tree.parts[1]):
         if node.kind == "(" and node.parts[0].kind in {"|", "||"}:
@@ -207,6 +209,13 @@ def _add_terms(text: str, terms: list[Term], sign: str, node: Node) -> list[Term
 
 def _expand(text: str, node: Node) -> list[Term]:
     """The terms that a node stands for."""
+    if node.kind == "call" and node.text in _ALONE:
+        raise refuse(
+            text,
+            node.at,
+            f"{node.text}(...) is added to a sum, and stands in no product or group: a curve for "
+            "each level is s(x, by=level)",
+        )
     if node.kind in {"name", "call"}:
         return [(node,)]
     if node.kind == "(" and node.parts[0].kind not in {"|", "||"}:
@@ -314,6 +323,8 @@ def _read_curve(text: str, node: Node) -> Curve:
     if period is not None and not 0.0 < period < float("inf"):
         raise refuse(text, named["period"].at, "a period is a number, as in s(hour, period=24)")
     by = named.get("by")
+    if by is not None and by.kind not in {"name", "call"}:
+        raise refuse(text, by.at, "by is a column, as in s(x, by=g): make one of this beforehand")
     return Curve(str(node), over, int(count), period, by, "id" in named)
 
 

@@ -77,10 +77,10 @@ class ModelReader:
     def curve(self, name: str, level: float = 0.95) -> Any:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
-                ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
-                counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
-                first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
-                taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
+        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+        counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
+        first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
+        taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
 
         Examples
         --------
