@@ -63,8 +63,18 @@ FRAME = pd.DataFrame(
         ("y ~ x + (by_g | g)", "constant within each level"),
         ("y ~ (1 + x + by_g + poly(x, 2) | g)", "at most 8"),
         ("y ~ (x | g) + (1 | g)", "stand twice"),
-        ("y ~ te(x, by_g)", "no function 'te'"),
-        ("y ~ s(x, by=g)", "s\\(x, k=40\\)"),
+        ("y ~ t2(x, by_g)", "no function 't2'"),
+        ("y ~ te(x)", "te over two"),
+        ("y ~ s(x):g", "stands in no product"),
+        ("y ~ x + (s(x) | g)", "stands in no product"),
+        ("y ~ s(x, by=g:one)", "make one of this beforehand"),
+        ("y ~ s(x, bs='cc')", "period=24"),
+        ("y ~ s(log(by_g))", "-inf in row 0"),
+        ("y ~ s(x, by_g)", "s is over one column"),
+        ("y ~ s(x, k=2)", "s\\(x, k=40\\)"),
+        ("y ~ te(x, by_g, period=3)", "no argument 'period'"),
+        ("y ~ s(x, period=0)", "a period is a number"),
+        ("y ~ s(x, by=poly(by_g, 2))", "has several columns"),
         ("y ~ poly(x, 5)", "more than 5 different values"),
         ("y / x ~ 1", "likelihood='binomial'"),
     ],
@@ -211,4 +221,4 @@ def test_columns_and_rows_are_asked_for() -> None:
     assert empty.partial_fit(LEVELS).n_observations_ == 24
     assert len(model.predict_then_learn(LEVELS[:0])) == 0
     with pytest.raises(ValueError, match="this model supports only Stabilized"):
-        Model("y ~ x", forgetting="exponential:0.99").fit(LEVELS)
+        Model("y ~ x", forgetting="window:50").fit(LEVELS)

@@ -173,7 +173,11 @@ def test_labels_are_predicted_before_the_first(labels: list[object]) -> None:
     assert result.log_loss < 0.75
     with pytest.raises(TypeError, match="progressive_classification"):
         progressive_validation(Model("y ~ x", "bernoulli"), frame, frame["y"])
-    parts = (frame[frame["y"] == label] for label in labels)
+
+
+def test_parts_of_one_text_each_are_not_merged() -> None:
+    """Nothing says which of two words comes first, where each part knows one."""
+    parts = ({"x": [0.0, 1.0], "y": [word, word]} for word in ("no", "yes"))
     one, other = (Model("y ~ x", "bernoulli").partial_fit(part) for part in parts)
     with pytest.raises(ValueError, match="rows of both classes"):
         one.merge(other)
@@ -206,3 +210,21 @@ def test_intervals_hold(n_groups: int, n_rows: int) -> None:
         truth = [1.0, 0.5, 1.0, 1.0, 1.0 + rng.normal()]
         held.append([low < true < high for (low, high), true in zip(ends, truth, strict=True)])
     assert np.mean(held, axis=0).min() > 0.89  # 4 standard errors below .95
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (1, 2)])
+def test_parts_of_one_label_each_are_merged(labels: tuple[object, object]) -> None:
+    """Also with an offset, which does not depend on which label came first."""
+    rng = np.random.default_rng(0)
+    x, added = rng.normal(size=(2, 200))
+    second = rng.random(200) < 1.0 / (1.0 + np.exp(-x - added))
+    frame = pd.DataFrame({"x": x, "added": added, "y": np.where(second, labels[1], labels[0])})
+    formula = "y ~ x + offset(added)"
+    whole = Model(formula, "bernoulli").fit(frame)
+    parts = [Model(formula, "bernoulli").fit(frame[second == one]) for one in (True, False)]
+    later = Model(formula, "bernoulli").fit(frame[second]).partial_fit(frame[~second])
+    for model in (parts[0].merge(parts[1]), later):
+        if labels != (1, 2):
+            assert model.predict(frame) == pytest.approx(whole.predict(frame), abs=1e-4)
+        found = model.predict_distribution(frame).classes.tolist()
+        assert found == list(labels)

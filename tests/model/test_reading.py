@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from gibbs_mixed import sample_mixed_model
 from matplotlib.figure import Figure
 from mixed_tables import make_cattle, make_sleep
 
-from posterity import Model
+from posterity import BayesianLogisticRegression, Model
 from posterity.evaluation import compare
 
 MIXED = "y ~ days + (days | subject)"
@@ -212,3 +213,67 @@ def test_models_are_compared_by_how_they_predicted() -> None:
     result = compare(models, frame, frame["y"], score="prequential")
     assert result.best == "groups"
     assert result.log_scores[0] - result.log_scores[1] > 20.0
+
+
+class TestAverageEffects:
+    """What the expected target changes by, on average over rows."""
+
+    FORMULAS: ClassVar = {
+        "number ~ x * city + s(z) + C(year) + (1 + x | g)": "normal",
+        "label ~ x + city + s(z) + C(year) + (1 | g)": "bernoulli",
+        "count ~ x + city + s(z) + (1 | g)": "poisson",
+    }
+
+    def make(self) -> pd.DataFrame:
+        rng = np.random.default_rng(0)
+        n = 200
+        frame = pd.DataFrame(
+            {
+                "x": rng.normal(size=n),
+                "z": 3.0 * rng.random(n),
+                "city": np.array(list("abc"))[rng.integers(0, 3, n)],
+                "year": rng.integers(2000, 2003, n),
+                "g": rng.integers(0, 12, n),
+            }
+        )
+        eta = frame["x"] + 1.5 * (frame["city"] == "b") + np.sin(2.0 * frame["z"])
+        eta += rng.normal(size=12)[frame["g"]]
+        frame["number"] = eta + 0.5 * rng.normal(size=n)
+        frame["label"] = (rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(int)
+        frame["count"] = rng.poisson(np.exp(0.5 * eta))
+        return frame
+
+    @pytest.mark.parametrize("formula", FORMULAS)
+    def test_means_are_those_of_predictions(self, formula: str) -> None:
+        frame = self.make()
+        model = Model(formula, self.FORMULAS[formula]).fit(frame)
+        table = model.average_effects(frame)
+        ends = {"x": (frame, frame.assign(x=frame["x"] + 1.0))}
+        ends |= {f"city={one}": (frame.assign(city="a"), frame.assign(city=one)) for one in "bc"}
+        if "year" in formula:
+            low, high = (frame.assign(year=year) for year in (2000, 2002))
+            ends["year=2002"] = low, high
+        beyond = frame["z"] + 1.0 > frame["z"].max()
+        moved = frame["z"] - beyond
+        ends["z"] = frame.assign(z=moved), frame.assign(z=moved + 1.0)
+        for name, (low, high) in ends.items():
+            expected = np.mean(model.predict(high) - model.predict(low))
+            assert table.loc[name, "mean"] == pytest.approx(expected, rel=5e-3, abs=2e-4)
+        assert "g" not in table.index
+
+    def test_a_weight_of_numbers_is_its_own_effect(self) -> None:
+        frame = self.make()
+        model = Model("number ~ x + city + (1 | g)").fit(frame)
+        table, summary = model.average_effects(frame), model.summary()
+        for effect, name in (("x", "x"), ("city=b", "city[b]")):
+            for column in ("mean", "sd", "low", "high"):
+                assert table.loc[effect, column] == pytest.approx(summary.loc[name, column])
+
+    def test_labels_agree_with_draws_of_a_logistic_regression(self) -> None:
+        frame = self.make()
+        ours = Model("label ~ x + city", "bernoulli").fit(frame).average_effects(frame)
+        drawn = BayesianLogisticRegression(prior_precision=1e-4)
+        drawn = drawn.fit(frame[["x", "city"]], frame["label"])
+        expected = drawn.average_effects(frame[["x", "city"]])
+        assert np.abs((ours["mean"] - expected["mean"]) / expected["sd"]).max() < 0.15
+        assert (ours["sd"] / expected["sd"]).to_numpy() == pytest.approx(1.0, abs=0.1)

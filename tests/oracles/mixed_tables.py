@@ -65,6 +65,27 @@ CATTLE = """
     13,2,2,24 13,3,0,19 13,4,0,23 14,1,11,19 14,2,0,2 14,3,0,3 14,4,0,2 15,1,1,19 15,2,1,15
     15,3,1,15 15,4,0,15
 """
+# Ratings 1 to 5 of the bitterness of wine by 9 judges (rows), two bottles each of cold and warm
+# without and with contact of juice and skins: Randall, Biometrical Journal 7, 1989.
+WINE = "23344455 12132354 23325544 32323253 23433333 32322454 11222323 22233334 12323244"
+# Seizures of 59 epileptics in four periods of two weeks, the first 28 on a placebo; their seizures
+# in eight weeks before, and ages: Thall and Vail, Biometrics 46, 1990.
+SEIZURES = """
+    5 3 3 3 3 5 3 3 2 4 0 5 4 4 1 4 7 18 9 21 5 2 8 7 6 4 0 2 40 20 21 12 5 6 6 5 14 13 6 0 26
+    12 6 22 12 6 8 4 4 4 6 2 7 9 12 14 16 24 10 9 11 0 0 5 0 0 3 3 37 29 28 29 3 5 2 5 3 0 6 7 3
+    4 3 4 3 4 3 4 2 3 3 5 8 12 2 8 18 24 76 25 2 1 2 1 3 1 4 2 13 15 13 12 11 14 9 8 8 7 9 4 0 4
+    3 0 3 6 1 3 2 6 7 4 4 3 1 3 22 17 19 16 5 4 7 4 2 4 0 4 3 7 7 7 4 18 2 5 2 1 1 0 0 2 4 0 5 4
+    0 3 11 14 25 15 10 5 3 8 19 7 6 7 1 1 2 3 6 10 8 8 2 1 0 0 102 65 72 63 4 3 2 4 8 6 5 7 1 3
+    1 5 18 11 28 13 6 3 4 0 3 5 4 3 1 23 19 8 2 3 0 1 0 0 0 0 1 4 3 2
+"""
+SEIZURES_BEFORE = """
+    11 11 6 8 66 27 12 52 23 10 52 33 18 42 87 50 18 111 18 20 12 9 17 28 55 9 10 47 76 38 19 10
+    19 24 31 14 11 67 41 7 22 13 46 36 38 7 36 11 151 22 41 32 56 24 16 22 25 13 12
+"""
+AGES = """
+    31 30 25 36 22 29 31 42 37 28 36 24 23 36 26 26 28 31 32 21 29 21 32 25 30 40 19 22 18 32 20
+    30 18 24 30 35 27 20 22 28 23 40 33 21 35 25 26 25 22 32 25 35 21 41 32 26 21 36 37
+"""
 
 
 def make_penicillin() -> pd.DataFrame:
@@ -77,6 +98,32 @@ def make_sleep() -> pd.DataFrame:
     """Reaction times of 18 subjects on 10 days."""
     subject, days = np.repeat(np.arange(18), 10), np.tile(np.arange(10.0), 18)
     return pd.DataFrame({"y": read(SLEEP), "days": days, "subject": subject})
+
+
+def make_wine() -> pd.DataFrame:
+    """Ratings 0 to 4 of bottles by 9 judges."""
+    return pd.DataFrame(
+        {
+            "y": [int(one) - 1 for one in "".join(WINE.split())],
+            "temp": np.tile(np.repeat(["cold", "warm"], 4), 9),
+            "contact": np.tile(np.repeat(["no", "yes"], 2), 18),
+            "judge": np.repeat(np.arange(9), 8),
+        }
+    )
+
+
+def make_epileptics() -> pd.DataFrame:
+    """Seizures of 59 epileptics in four periods."""
+    return pd.DataFrame(
+        {
+            "y": read(SEIZURES),
+            "base": np.repeat(np.log(read(SEIZURES_BEFORE) / 4.0), 4),
+            "age": np.repeat(np.log(read(AGES)), 4),
+            "treated": np.repeat(np.arange(59) >= 28, 4).astype(float),
+            "last": np.tile([0.0, 0.0, 0.0, 1.0], 59),
+            "subject": np.repeat(np.arange(59), 4),
+        }
+    )
 
 
 def make_dyestuff() -> pd.DataFrame:

@@ -298,7 +298,8 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
                 for kind in ("Diagonal", "Sparse")
                 for family in ("Linear", "Logistic", "Poisson")
             ),
-            *(f"{family}Terms" for family in ("Normal", "Bernoulli", "Poisson")),
+            "TermRows",
+            "LabelTerms",
         ),
         _check_model_of_many_features,
     ),

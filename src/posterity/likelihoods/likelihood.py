@@ -64,6 +64,8 @@ class Likelihood:
 
     # True if the target is eta plus noise: one observation then determines eta.
     is_noise: ClassVar[bool] = False
+    # True if sums of products say all that rows do.
+    is_gaussian: ClassVar[bool] = False
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
@@ -106,10 +108,19 @@ class Likelihood:
         """True if its parameter is not given, and so is learned."""
         return self.parameter is not None and getattr(self, self.parameter.name) is None
 
+    @property
+    def learned(self) -> tuple[Parameter | LogNormalParameter, ...]:
+        """The parameters that are not given."""
+        return self.parameters if self.learns_parameter else ()
+
     def with_parameter(self, value: float | Array) -> Self:
         """The same with this value of the parameter that is learned, or one for each row (n,)."""
         assert self.parameter is not None
         return replace(self, **{self.parameter.name: value})  # type: ignore[type-var]
+
+    def with_parameters(self, values: Array) -> Self:
+        """The same with these values (m,) of all parameters that are learned."""
+        return self.with_parameter(values if self.parameter is None else values.item())
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
@@ -177,6 +188,29 @@ class Likelihood:
     def predictive(self, mean: Array, variance: Array) -> Any:
         """Distribution of the targets when eta ~ Normal(mean, variance), one a row."""
         return predictive(self, mean, variance)
+
+
+class ParametricLikelihood(Likelihood):
+    """A likelihood with a positive parameter, which is learned where it is not given."""
+
+    def __post_init__(self) -> None:
+        name, value = self._read_parameter()
+        if value is not None and not np.all((value > 0.0) & (value < np.inf)):
+            raise ValueError(f"{name} is {value}: it must be positive and finite, or None")
+
+    @property
+    def known(self) -> Any:
+        """The parameter's value, or one for each row (n,)."""
+        (name, value), kind = self._read_parameter(), type(self).__name__
+        if value is None:
+            raise ValueError(
+                f"the {name} of {kind}() is learned by a model: give {kind}({name}=...) here"
+            )
+        return value
+
+    def _read_parameter(self) -> tuple[str, Any]:
+        assert self.parameter is not None
+        return self.parameter.name, getattr(self, self.parameter.name)
 
 
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:

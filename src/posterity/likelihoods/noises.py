@@ -53,6 +53,8 @@ class Gaussian(AddedNoise):
     (array([4.]), array([1.]))
     """
 
+    is_gaussian: ClassVar[bool] = True
+
     precision: float = 1.0
 
     def __post_init__(self) -> None:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# Standard deviations beyond which a parameter is not looked for.
+FARTHEST = 6.0
+
 
 class Parameter(NamedTuple):
     """The log density of t before data, between two ends.
@@ -33,3 +36,14 @@ class LogNormalParameter(NamedTuple):
     name: str
     mean: float
     sd: float
+    power: float = 1.0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where t may lie."""
+        return self.mean - FARTHEST * self.sd, self.mean + FARTHEST * self.sd
+
+    def log_density(self, t: Array) -> Array:
+        """That of t before data."""
+        off = (t - self.mean) / self.sd
+        return -0.5 * (np.square(off) + np.log(2.0 * np.pi)) - np.log(self.sd)

@@ -5,19 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from posterity.likelihoods import Bernoulli
 from posterity.model.design import Design
+from posterity.model.engines import TermRows
 from posterity.sparse.parts import Part
 
+Array = NDArray[np.float64]
 
-def check_rows(design: Design, frame: Any, likelihood: str) -> None:
+
+def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
     """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
-    rows = design.read(frame)
+    rows, noisy = design.read(frame), engine.learned_noise is not None
+    sure = noisy or (engine.likelihood == Bernoulli() and design.formula.trials is None)
     for part in rows.parts:
         if part.keys is None or part.values is None:
             continue
         if part.rows is not None:
-            _check_factor(part, rows.n, likelihood)
+            _check_factor(part, rows.n, sure)
             continue
         effect, _, group = part.name.partition(" | ")
         n_levels = len(part.keys.labels)
@@ -26,7 +32,7 @@ def check_rows(design: Design, frame: Any, likelihood: str) -> None:
                 f"the group {group!r} has one level in all rows, so its variance can't be told: "
                 f"leave ({effect} | {group}) out"
             )
-        if effect == "1" and n_levels == rows.n and likelihood == "normal":
+        if effect == "1" and n_levels == rows.n and noisy:
             raise ValueError(
                 f"each row has a level of its own of {group!r}, whose effect can't be told from "
                 f"the noise: leave (1 | {group}) out"
@@ -43,24 +49,41 @@ def check_rows(design: Design, frame: Any, likelihood: str) -> None:
             )
 
 
-def check_targets(targets: Any, likelihood: str) -> None:
+def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
     """Raise ``ValueError`` for text where numbers are expected."""
-    if isinstance(next(iter(targets), None), str) and likelihood != "bernoulli":
+    labels = engine.likelihood == Bernoulli() and design.formula.trials is None
+    if isinstance(next(iter(targets), None), str) and not labels:
         raise ValueError(
-            f"the target holds text, and likelihood={likelihood!r} is of numbers: give numbers, "
-            "or likelihood='bernoulli' for two labels"
+            "the target holds text, and its likelihood is of numbers: give numbers, or "
+            "likelihood='bernoulli' for two labels"
         )
 
 
-def _check_factor(part: Part, n: int, likelihood: str) -> None:
-    """Refuse levels of one row each, but for sums, as counts are, which tell something."""
+def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:
+    """Failures and successes (n,); raises ``ValueError`` naming the row of what can't be."""
+    y = np.asarray(successes, dtype=np.float64)
+    bad = np.flatnonzero(~((y >= 0.0) & (y <= trials)))
+    if len(bad):
+        row = bad[0]
+        raise ValueError(
+            f"there are {y[row]:g} successes of {trials[row]:g} trials in row {row}: give numbers "
+            "from 0 to the number of trials"
+        )
+    return trials - y, y
+
+
+def _check_factor(part: Part, n: int, sure: bool) -> None:
+    """Refuse levels of one row each, but for sums, as counts are, which tell something.
+
+    ``sure``: one row says no more than where it lies.
+    """
     assert part.keys is not None
     count = len(part.keys.numbers)
-    if likelihood in {"normal", "bernoulli"} and len(part.keys.labels) == count >= n - 1:
+    if sure and len(part.keys.labels) == count >= n - 1:
         raise ValueError(
             f"each row has a level of its own of {part.name!r}, so no row is left to tell "
             "the noise: make numbers of it, if it is text or dates, or leave it out"
         )
 
 
-__all__ = ["check_rows", "check_targets"]
+__all__ = ["check_rows", "check_targets", "split_trials"]

@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 # The logarithm of the number of points, and how far they spread, in standard deviations of nodes.
 LOG_POINTS, SPREAD = 12, 1.5
+# How far beyond nodes their density is read, in standard deviations.
+REACH = 2.0
 # Where the noise's precision has a Gamma distribution of a smaller shape, rows say nothing of it.
 LEAST_SHAPE = 1e-3
 
@@ -65,12 +67,16 @@ def find_points(reading: Reading) -> Points:
         surface = RBFInterpolator(
             white, np.stack([heights, rates], axis=1), kernel="cubic", degree=2
         )
-        found, log_rate = surface(normal).T
+        # Far from the nodes a surface may rise, or fall: it knows nothing there.
+        found, log_rate = np.minimum(surface(normal), [heights.max(), rates.max()]).T
+        near = (normal > white.min(axis=0) - REACH) & (normal < white.max(axis=0) + REACH)
+        found[~near.all(axis=1)] = -np.inf
+        log_rate = np.maximum(log_rate, rates.min())
         logs = found + 0.5 * np.square(normal).sum(axis=1) / SPREAD**2
         weights = np.exp(logs - logs.max())
     else:
         places, log_rate = places + at[0], np.full(len(unit), rates[0])
-    noise = np.ones(len(unit))
+    noise = np.full(len(unit), reading.solutions[0].rate)  # where it is known
     if 0.0 <= shape < LEAST_SHAPE:
         noise[:] = np.nan
     elif shape > 0.0:
@@ -102,4 +108,10 @@ def list_components(terms: Terms, names: Any, at: Array, noise: Array) -> list[t
     return found
 
 
-__all__ = ["Points", "find_points", "list_components"]
+def list_parameters(terms: Terms, at: Array) -> list[tuple[str, Array]]:
+    """Names, and values (n,) at coordinates (n, d), of the likelihood's parameters."""
+    values = np.exp(at[:, terms.size - len(terms.parameters) :])
+    return [(one.name, values[:, place]) for place, one in enumerate(terms.parameters)]
+
+
+__all__ = ["Points", "find_points", "list_components", "list_parameters"]

@@ -15,7 +15,7 @@ from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys, select_labels
 from posterity.model.curves import begin_curve, is_curve, make_curve_parts, read_places
 from posterity.model.factors import Factor, Frame, compute_numbers, get_argument, read_factor
-from posterity.model.formula import Formula, GroupTerm, Term, read_formula
+from posterity.model.formula import Curve, Formula, GroupTerm, Term, name_of, read_formula
 from posterity.model.grammar import Node, refuse
 from posterity.sparse.parts import Part, check_values
 
@@ -78,10 +78,18 @@ class Design:
         for group in self.formula.groups:
             names = tuple(f"{name} | {group.name}" for name in self._effect_names(group))
             found += [names] if group.correlated else [(name,) for name in names]
-        return (*found, *((str(curve),) for curve in self.formula.curves))
+        curves = self.formula.curves
+        return (*found, *((name,) for curve in curves for _, name, _ in self.list_bends(curve)))
+
+    def list_bends(self, curve: Curve) -> list[tuple[str, str, Any]]:
+        """What bends a curve, the columns of it, and the level of each: None of one for all."""
+        own = self._list_apart(curve)
+        if not own:
+            return [(name, name, None) for name in curve.bends]
+        return [(name, f"{name}[{label}]", label) for name in curve.bends for label in own]
 
     def list_columns(self) -> list[Column]:
-        """The columns of the fixed effects, but for the constant and curves."""
+        """The columns of the fixed effects, but for the constant; lines of curves come last."""
         found = []
         for term in filter(None, self.formula.fixed):
             names = [str(node) for node in term]
@@ -92,17 +100,26 @@ class Design:
                 Column(":".join([*keyed, *some]), keyed, contrasts, ":".join(some))
                 for some in product(*parts)
             ]
-        return found
+        for curve in self.formula.curves:
+            by, lines = str(curve.by), curve.lines
+            if by in self.levels:
+                found += [Column(f"{by}:{line}", (by,), (), line) for line in lines]
+            else:
+                found += [Column(line, (), (), line) for line in lines]
+        return [*found, *(Column(name, (), (), name) for name in self._find_brought())]
 
     def begin(self, data: Any) -> Design:
         """The design of these first rows."""
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
         if not frame.n:
             raise ValueError("there are no rows: give at least one")
+        curves = self.formula.curves
         effects = {str(f) for group in self.formula.groups for term in group.effects for f in term}
+        effects |= {str(curve.by) for curve in curves if not curve.shared}
         terms = [*self.formula.fixed, *(t for g in self.formula.groups for t in g.effects)]
-        for curve in self.formula.curves:
-            begun.numbers[str(curve)] = begin_curve(curve, frame)
+        terms += [(curve.by,) for curve in curves if curve.by is not None]
+        for curve in curves:
+            begun.numbers[curve.name] = begin_curve(curve, frame)
         for node in {str(factor): factor for term in terms for factor in term}.values():
             factor = read_factor(node, frame, {})
             if factor.keys is None:
@@ -135,8 +152,10 @@ class Design:
             for name, values in self._effects(group, frame):
                 parts.append(Part(f"{name} | {group.name}", None, keys, values))
         for curve in self.formula.curves:
-            places = read_places(curve, frame)
-            parts += make_curve_parts(curve, places, self.numbers[str(curve)])
+            by = None if curve.by is None else self._read_factor(curve.by, frame)
+            parts += self.make_curve(curve, read_places(curve, frame), by)
+        for name, node in self._find_brought().items():
+            parts.append(Part(name, None, None, self._read_factor(node, frame).columns[0][1]))
         offset = np.zeros(frame.n)
         for node in self.formula.offsets:
             offset += check_values(compute_numbers(get_argument(node, frame), frame), str(node))
@@ -155,7 +174,7 @@ class Design:
     @property
     def is_possible(self) -> bool:
         """Whether what is kept may be that of first rows."""
-        curves = {str(curve) for curve in self.formula.curves}
+        curves = {curve.name for curve in self.formula.curves}
         return curves <= self.numbers.keys() and all(
             bool(np.isfinite(kept).all())
             and (is_curve(kept) if name in curves else kept.ndim in {1, 2} and kept.shape[-1] == 2)
@@ -205,6 +224,24 @@ class Design:
         return left in {frozenset(map(str, other)) for other in self.formula.fixed}
 
     # ---- group effects and curves ----------------------------------------------------------------
+
+    def make_curve(self, curve: Curve, places: Sequence[Array], by: Factor | None) -> list[Part]:
+        """The parts of a curve at ``places`` (n,) of each column."""
+        if by is not None and by.keys is None and len(by.columns) > 1:
+            raise ValueError(f"{by.name!r} has several columns: a curve is by one of numbers")
+        return make_curve_parts(
+            curve, places, self.numbers[curve.name], by, self._list_apart(curve)
+        )
+
+    def _list_apart(self, curve: Curve) -> tuple[Any, ...]:
+        """The levels of the first rows whose curves have a scale each."""
+        return () if curve.shared else self.levels.get(str(curve.by), ())
+
+    def _find_brought(self) -> dict[str, Node]:
+        """Numbers that curves are multiplied with: fixed effects, where no term is the same."""
+        fixed = {name_of(term) for term in self.formula.fixed} | self.levels.keys()
+        each = [curve.by for curve in self.formula.curves if curve.by is not None]
+        return {str(node): node for node in each if str(node) not in fixed}
 
     def _effect_names(self, group: GroupTerm) -> list[str]:
         names: list[str] = []

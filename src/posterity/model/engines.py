@@ -3,42 +3,64 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions import Normal
+from posterity.distributions._limits import interval_ends
+from posterity.distributions.mixing import mix_predictions
+from posterity.distributions.transformed import Transformed
+from posterity.forgetting import Exponential, Stabilized
+from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
+from posterity.likelihoods.words import read_likelihood
+from posterity.linear.reader import predict_targets_or_means
 from posterity.model.design import DesignRows
+from posterity.noise import LearnedNoise
 from posterity.posteriors._sparse_rows import SparseRows
-from posterity.sparse import (
-    SparseLinearRegression,
-    SparseLogisticRegression,
-    SparsePoissonRegression,
-)
-from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import WideParameters
+from posterity.sparse.exact import ExactModel, SparseLogisticRegression
 from posterity.transaction import Undo
 
 Array = NDArray[np.float64]
 
+# Words for likelihoods beside those of models without a formula.
+WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TermParameters(WideParameters):
-    """``terms``: names of columns that vary together by level."""
+    """``terms``: names of columns that vary together by level; ``learned_noise``: its prior.
 
-    terms: tuple[tuple[str, ...], ...] = ()
-
-
-class TermRows(TermParameters, DiagonalModel):
-    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms.
-
-    ``described`` and ``scale``: what reports call it, and the scale of its effects.
+    Parameters of the ``likelihood`` that are not given are learned.
     """
 
-    described: ClassVar[str]
-    scale: ClassVar[str] = ""
+    terms: tuple[tuple[str, ...], ...] = ()
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    learned_noise: tuple[float, float] | None = None
+
+
+class TermRows(TermParameters, ExactModel):
+    """Reads :class:`DesignRows`, and has the posterior integrate over the covariances of terms."""
+
+    # A prior that is found anew does not fade, so both are the same.
+    _memories = (Stabilized, Exponential)
+
+    @property
+    def described(self) -> str:
+        """What reports call it."""
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self.likelihood).__name__)
+        return {"Gaussian": "linear", "Poisson": "Poisson"}.get(name, name.lower())
+
+    @property
+    def scale(self) -> str:
+        """The scale of its effects, where it is a logarithm."""
+        of = self.likelihood.ratio.removesuffix("_ratio")
+        return f" (log {of.removesuffix('s')}s)" if of else ""
 
     def prepare(self, y: Any) -> None:
         """Know the prior, if nothing yet, and the labels of targets ``y`` (n,) that come next."""
@@ -56,6 +78,65 @@ class TermRows(TermParameters, DiagonalModel):
         made = copy.copy(self)
         made._posterior_or_none, made._index = self._posterior.copy(), copy.deepcopy(self._index)
         return made
+
+    # ---- predicting ------------------------------------------------------------------------------
+
+    def predict_distribution(self, X: DesignRows) -> Any:
+        """Distribution of new observations, one a row."""
+        return self._mix(self._observe, *self._eta(X))
+
+    def predict_mean_distribution(self, X: DesignRows) -> Any:
+        """Distribution of the expected targets: what is not known of them, without the noise."""
+        mean, variance = self._eta(X)
+        if self.learned_noise is not None:  # as of a new observation without its own noise, the 1
+            return self._mix(self._observe, mean, variance - 1.0)
+        eta = self._mix(lambda at, var, unit: Normal(at, np.sqrt(unit * var)), mean, variance)
+        return Transformed(eta, self._observed.mean, self._observed.link_function)
+
+    def predict_interval(
+        self,
+        X: DesignRows,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] = "observation",
+    ) -> Array:
+        """(n, 2) ends of the central interval that holds a new observation with this probability.
+
+        With ``of="mean"`` that of the expected target.
+        """
+        return interval_ends(predict_targets_or_means(self, cast(Any, X), of, {}), level)
+
+    def expect(self, X: DesignRows) -> Array:
+        """(n,) expected targets: where these are not finite, of the mean eta."""
+        expected = np.asarray(self.predict_distribution(X).mean())
+        eta, _ = self._match_eta(X)
+        return np.where(np.isfinite(expected), expected, self._observed.mean(eta))
+
+    @property
+    def sign(self) -> float:
+        """-1 where the posterior is of the first of two labels."""
+        return 1.0
+
+    def unexplained(self, noise: Array, nodes: NDArray[np.intp]) -> Array:
+        """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,).
+
+        Of logarithms that of a log-normal distribution (Nakagawa, Johnson & Schielzeth 2017).
+        ``nodes`` (n,): the node of each.
+        """
+        posterior, reading = self._posterior, self._posterior.reading()
+        if self.likelihood.is_gaussian:
+            return noise
+        rows = posterior.targets, posterior.row_weights
+        each = [find_spread(one, *rows) for one in reading.observe_each(self.likelihood)]
+        return np.array(each)[nodes]
+
+    # ---- inner -----------------------------------------------------------------------------------
+
+    def _likelihood(self) -> Likelihood:
+        return self.likelihood
+
+    def _noise_prior(self) -> tuple[float, float] | None:
+        return self.learned_noise
 
     def _read(self, X: DesignRows) -> tuple[int, Any]:
         return X.n, X.parts
@@ -77,49 +158,47 @@ class TermRows(TermParameters, DiagonalModel):
             self._posterior.owners[levels.features] = column
         return rows
 
-    @property
-    def sign(self) -> float:
-        """-1 where the posterior is of the first of two labels."""
-        return 1.0
-
-    def expect(self, X: DesignRows) -> Array:
-        """(n,) expected targets."""
-        return np.asarray(self.predict(X))
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,)."""
-        return noise
-
     def _eta(self, X: DesignRows) -> tuple[Array, Array]:
         mean, variance = super()._eta(X)
         return mean + X.offset[:, None], variance
 
+    @property
+    def _observed(self) -> Likelihood:
+        """The likelihood with its parameters in force."""
+        return self._posterior.reading().observe(self.likelihood)
+
+    def _observe(self, mean: Array, variance: Array, rate: float) -> Any:
+        """Distribution of observations (n,) at one node, where ``rate`` is that of the noise."""
+        if self.learned_noise is None:
+            return self._observed.predictive(mean, rate * variance)
+        shape = self._posterior.shape
+        return LearnedNoise().predictive(mean, variance.copy(), 2.0 * shape, 2.0 * rate)
+
+    def _mix(self, observe: Callable[..., Any], mean: Array, variance: Array) -> Any:
+        """Mixtures over nodes, given moments (n, members) of eta in units of the noise."""
+        posterior = self._posterior
+        each = zip(mean.T, variance.T, posterior.rates.tolist(), strict=True)
+        return mix_predictions([observe(*one) for one in each], posterior.weights)
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NormalTerms(TermRows, SparseLinearRegression):
-    """Numbers."""
-
-    described = "linear"
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class BernoulliTerms(TermRows, SparseLogisticRegression):
+class LabelTerms(TermRows, SparseLogisticRegression):
     """Labels of two classes."""
 
-    described, scale = "logistic", " (log odds)"
+    described = "logistic"
 
     @property
     def sign(self) -> float:
         """-1 where the posterior is of the first of two labels."""
         return -1.0 if self._flipped else 1.0
 
+    def predict_distribution(self, X: DesignRows) -> Any:
+        """Distribution of the labels."""
+        return SparseLogisticRegression.predict_distribution(self, X)
+
     def expect(self, X: DesignRows) -> Array:
         """(n,) probabilities of the second label."""
         return np.asarray(self.predict_proba(X)[:, -1])
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) that of the logistic distribution, of which a label says on which side of 0."""
-        return np.full_like(noise, np.pi**2 / 3.0)
 
     def name_classes(self, y: Array) -> Any:
         """Labels of trials, of which all may be the same."""
@@ -131,27 +210,37 @@ class BernoulliTerms(TermRows, SparseLogisticRegression):
         """(n, 2) ends of the central interval of the second label's probability."""
         if of != "mean":
             raise ValueError("labels have intervals of their probabilities alone: give of='mean'")
-        return super().predict_interval(X, level)
+        return SparseLogisticRegression.predict_interval(self, X, level)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class PoissonTerms(TermRows, SparsePoissonRegression):
-    """Counts."""
-
-    described, scale = "Poisson", " (log rates)"
-
-    def unexplained(self, noise: Array) -> Array:
-        """(n,) that of the logarithm of a count, at the mean count (Nakagawa et al. 2017)."""
-        posterior = self._posterior
-        mean = np.average(posterior.targets, weights=posterior.row_weights)
-        return np.full_like(noise, np.log1p(1.0 / mean))
+# Of the logistic distribution, of which a label says on which side of 0.
+LOGISTIC_VARIANCE = np.pi**2 / 3.0
 
 
-ENGINES: dict[str, type[TermRows]] = {
-    "normal": NormalTerms,
-    "bernoulli": BernoulliTerms,
-    "binomial": BernoulliTerms,
-    "poisson": PoissonTerms,
-}
+def find_spread(likelihood: Likelihood, y: Array, weights: Array) -> float:
+    """The variance of eta that observations (n,) stand for, by their information at their mean."""
+    if likelihood.ratio == "odds_ratio":
+        return float(LOGISTIC_VARIANCE)
+    eta = np.repeat(likelihood.link_function(np.average(y[None], -1, weights)), len(y))
+    with np.errstate(divide="ignore"):
+        variance = 1.0 / np.average(likelihood.derivatives(y, eta)[1], weights=weights)
+    return float(np.log1p(variance) if likelihood.ratio else variance)
 
-__all__ = ["ENGINES", "TermRows"]
+
+def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> TermRows:
+    """The model of a likelihood, or of a word for it, that has learned nothing.
+
+    Raises ``ValueError`` or ``TypeError`` for what is neither.
+    """
+    likelihood = WORDS.get(str(given)) or read_likelihood(given, *WORDS)
+    if likelihood.is_noise and not likelihood.is_gaussian:
+        raise ValueError(
+            f"likelihood is {given!r}: of numbers with noise a formula takes 'normal' alone; for "
+            "heavy tails take BayesianRobustRegression, for quantiles BayesianQuantileRegression"
+        )
+    kind = LabelTerms if likelihood == Bernoulli() else TermRows
+    noise = (0.0, 0.0) if given == "normal" else None
+    return kind(terms=terms, likelihood=likelihood, learned_noise=noise, **how)
+
+
+__all__ = ["TermRows", "make_engine"]

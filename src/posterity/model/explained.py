@@ -32,12 +32,14 @@ def explain_variance(engine: TermRows, design: Design, level: float) -> Any:
     points, groups, met = find_points(reading), _list_groups(engine), reading.solutions[0].met
     tied = [column for columns in groups.values() for term in columns for column in term]
     fixed = met[(posterior.owners[met] > 0) & ~np.isin(posterior.owners[met], tied)]
-    explained = _sample_fixed(reading, points, fixed, moments)
+    nodes = KDTree([node.at for node in reading.nodes]).query(points.at)[1] if points.at.size else 0
+    nodes = np.broadcast_to(nodes, len(points.noise))
+    explained = _sample_fixed(reading, points, nodes, fixed, moments)
     shares = _sum_groups(groups, reading, points, moments.products)
-    rest = engine.unexplained(points.noise)
-    within = rest + sum(shares.values())
-    total = explained + within
-    found = {"R2 marginal": explained / total, "R2 conditional": 1.0 - rest / total}
+    rest = engine.unexplained(points.noise, nodes)
+    effects = sum(shares.values())
+    within, total = rest + effects, rest + effects + explained
+    found = {"R2 marginal": explained / total, "R2 conditional": (explained + effects) / total}
     found |= {f"ICC({group})": share / within for group, share in shares.items()}
     rows = [points.summarize(values, level) for values in found.values()]
     return require_pandas().DataFrame(rows, index=list(found))
@@ -56,13 +58,13 @@ def _list_groups(engine: TermRows) -> dict[str, list[tuple[int, ...]]]:
     }
 
 
-def _sample_fixed(reading: Reading, points: Points, fixed: Places, moments: Moments) -> Array:
-    """The variance over rows of what fixed effects add, with their draws at each point."""
+def _sample_fixed(
+    reading: Reading, points: Points, nodes: Places, fixed: Places, moments: Moments
+) -> Array:
+    """The variance over rows of what fixed effects add, with their draws at each point's node."""
     spread = moments.products[fixed][:, fixed].toarray()
     if moments.means is not None:  # else squares are those around 0
         spread -= np.outer(moments.means[fixed], moments.means[fixed])
-    nodes = KDTree([node.at for node in reading.nodes]).query(points.at)[1] if points.at.size else 0
-    nodes = np.broadcast_to(nodes, len(points.noise))
     normal = np.random.default_rng(0).normal(size=(len(points.noise), len(fixed)))
     found = np.zeros(len(points.noise))
     for number, solution in enumerate(reading.solutions):

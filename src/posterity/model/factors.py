@@ -114,7 +114,7 @@ def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
     if node.kind == "call" and node.text in _KEEPING:
         return _keep(node, frame, kept)
     values = compute_numbers(node, frame)
-    return Factor(name, None, [(name, _check(values, node, frame))], {})
+    return Factor(name, None, [(name, check_finite(values, node, frame))], {})
 
 
 def compute_numbers(node: Node, frame: Frame) -> Array:
@@ -151,7 +151,7 @@ def _keep(node: Node, frame: Frame, kept: Numbers) -> Factor:
     name = str(node)
     if node.text == "poly":
         return _make_polynomials(node, frame, kept)
-    values = _check(compute_numbers(get_argument(node, frame), frame), node, frame)
+    values = check_finite(compute_numbers(get_argument(node, frame), frame), node, frame)
     own = kept.get(name)
     if own is None:
         own = np.array([values.mean(), values.std(ddof=1) if node.text == "scale" else 1.0])
@@ -168,7 +168,7 @@ def _make_polynomials(node: Node, frame: Frame, kept: Numbers) -> Factor:
     name, own = str(node), kept.get(str(node))
     if len(node.parts) != 2 or not node.parts[1].text.isdigit() or int(node.parts[1].text) < 1:
         raise refuse(frame.formula, node.at, "poly has a column and a degree, as in poly(x, 2)")
-    values = _check(compute_numbers(node.parts[0], frame), node, frame)
+    values = check_finite(compute_numbers(node.parts[0], frame), node, frame)
     degree = int(node.parts[1].text)
     if own is None and len(np.unique(values)) <= degree:
         raise refuse(
@@ -197,7 +197,8 @@ def get_argument(node: Node, frame: Frame) -> Node:
     return node.parts[0]
 
 
-def _check(values: Array, node: Node, frame: Frame) -> Array:
+def check_finite(values: Array, node: Node, frame: Frame) -> Array:
+    """The values of a node; raises ``ValueError`` that names the row of one that is not finite."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise refuse(
@@ -208,4 +209,12 @@ def _check(values: Array, node: Node, frame: Frame) -> Array:
     return values
 
 
-__all__ = ["Factor", "Frame", "Numbers", "compute_numbers", "get_argument", "read_factor"]
+__all__ = [
+    "Factor",
+    "Frame",
+    "Numbers",
+    "check_finite",
+    "compute_numbers",
+    "get_argument",
+    "read_factor",
+]

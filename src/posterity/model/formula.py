@@ -10,6 +10,12 @@ from posterity.model.grammar import Node, parse, refuse
 
 # Factors whose product a term is; () is the intercept.
 Term = tuple[Node, ...]
+Places = tuple[int, ...]
+
+# Calls that are no factors of terms.
+_ALONE = ("s", "te", "offset")
+# Number of splines of a curve, and of each column of a surface; the least and the most.
+SPLINES, SURFACE_SPLINES, LEAST_SPLINES, MOST_SPLINES = 30, 10, 5, 1000
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,58 @@ class GroupTerm:
     def name(self) -> str:
         """The group as the formula writes it."""
         return name_of(self.groups)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A smooth function, ``s(x)`` or ``te(x, z)``: what it is ``over``, and splines for each.
+
+    With a ``period`` its ends meet. With ``by`` it is multiplied with numbers, or there is one for
+    each level, whose standard deviations are the same if they are ``shared``.
+
+    Examples
+    --------
+    >>> curve = read_formula("y ~ s(x, by=g, k=20)").curves[0]
+    >>> curve.name, curve.count, str(curve.by)
+    ('s(x, by=g, k=20)', 20, 'g')
+    """
+
+    name: str
+    over: tuple[Node, ...]
+    count: int
+    period: float | None = None
+    by: Node | None = None
+    shared: bool = False
+
+    @property
+    def lines(self) -> dict[str, Places]:
+        """Names of fixed effects, each with the columns whose lines are multiplied."""
+        if self.period is not None:
+            return {}
+        if len(self.over) == 1:
+            return {f"{self.name}: line": (0,)}
+        return {
+            f"{self.name}: {':'.join(str(self.over[place]) for place in some)}": some
+            for some in self._choose()
+        }
+
+    @property
+    def bends(self) -> dict[str, Places]:
+        """Names of what has a scale of its own, each with the columns whose bends are multiplied.
+
+        They are multiplied with the lines of the other columns, too.
+        """
+        if len(self.over) == 1:
+            return {self.name: (0,)}
+        return {
+            f"{self.name}: {':'.join(f's({self.over[place]})' for place in some)}": some
+            for some in self._choose()
+        }
+
+    def _choose(self) -> list[Places]:
+        """Some columns, in all ways, first one, and all at the end."""
+        count = len(self.over)
+        return [some for k in range(count) for some in combinations(range(count), k + 1)]
 
 
 @dataclass(frozen=True)
@@ -46,18 +104,25 @@ class Formula:
     trials: Node | None
     fixed: tuple[Term, ...]
     groups: tuple[GroupTerm, ...]
-    curves: tuple[Node, ...]
+    curves: tuple[Curve, ...]
     offsets: tuple[Node, ...]
 
     @property
     def columns(self) -> list[str]:
         """The columns that it names, those of the response first."""
-        return list(dict.fromkeys(_list_names(parse(self.text))))
+        return list(dict.fromkeys(name.text for name in _find_names(parse(self.text))))
 
     @property
     def predictors(self) -> list[str]:
         """The columns to the right of the response."""
-        return list(dict.fromkeys(_list_names(parse(self.text).parts[1])))
+        return list(dict.fromkeys(name.text for name in _find_names(parse(self.text).parts[1])))
+
+    @property
+    def varied(self) -> dict[str, Node]:
+        """The columns of fixed effects and curves."""
+        nodes = [node for term in self.fixed for node in term]
+        nodes += [node for curve in self.curves for node in (*curve.over, curve.by) if node]
+        return {name.text: name for node in nodes for name in _find_names(node)}
 
     @property
     def has_intercept(self) -> bool:
@@ -88,7 +153,7 @@ def read_formula(text: str) -> Formula:
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []
-    others: dict[str, list[Node]] = {"s": [], "offset": []}
+    others: dict[str, list[Node]] = {name: [] for name in _ALONE}
     terms: list[Term] = [()]
     for sign, node in _list_summands(tree.parts[1]):
         if node.kind == "(" and node.parts[0].kind in {"|", "||"}:
@@ -100,18 +165,20 @@ def read_formula(text: str) -> Formula:
         else:
             terms = _add_terms(text, terms, sign, node)
     fixed = tuple(sorted(terms, key=len))
-    curves, offsets = tuple(others["s"]), tuple(others["offset"])
+    curves = tuple(_read_curve(text, node) for node in [*others["s"], *others["te"]])
+    offsets = tuple(others["offset"])
     return Formula(text, response, trials, fixed, tuple(groups), curves, offsets)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _list_names(node: Node) -> list[str]:
+def _find_names(node: Node) -> list[Node]:
     """The names in a tree, but for those of functions and of their arguments."""
     if node.kind == "name":
-        return [node.text]
-    return [name for part in node.parts if node.kind != "=" for name in _list_names(part)]
+        return [node]
+    parts = node.parts[1:] if node.kind == "=" else node.parts
+    return [name for part in parts for name in _find_names(part)]
 
 
 def _list_summands(node: Node) -> list[tuple[str, Node]]:
@@ -142,6 +209,13 @@ def _add_terms(text: str, terms: list[Term], sign: str, node: Node) -> list[Term
 
 def _expand(text: str, node: Node) -> list[Term]:
     """The terms that a node stands for."""
+    if node.kind == "call" and node.text in _ALONE:
+        raise refuse(
+            text,
+            node.at,
+            f"{node.text}(...) is added to a sum, and stands in no product or group: a curve for "
+            "each level is s(x, by=level)",
+        )
     if node.kind in {"name", "call"}:
         return [(node,)]
     if node.kind == "(" and node.parts[0].kind not in {"|", "||"}:
@@ -222,9 +296,59 @@ def _read_groups(text: str, bar: Node) -> list[GroupTerm]:
     return [GroupTerm(ordered, groups, bar.kind == "|") for groups in found]
 
 
+def _read_curve(text: str, node: Node) -> Curve:
+    """A call of ``s`` or ``te``, whose arguments are columns, and then those with names."""
+    named = {str(one.parts[0]): one.parts[1] for one in node.parts if one.kind == "="}
+    over: tuple[Node, ...] = tuple(one for one in node.parts if one.kind != "=")
+    if node.text == "s" and len(over) == 2 and over[1].kind == "number":  # s(x, 40)
+        column, number = over
+        over, named = (column,), {"k": number, **named}
+    if len(over) != (1 if node.text == "s" else 2):
+        raise refuse(
+            text, node.at, "s is over one column, as in s(x), and te over two, as in te(x, z)"
+        )
+    for name, value in named.items():
+        if name not in _CURVE_ARGUMENTS[node.text]:
+            known = ", ".join(_CURVE_ARGUMENTS[node.text])
+            raise refuse(text, value.at, f"{node.text} has no argument {name!r}: it has {known}")
+    usual = SPLINES if node.text == "s" else SURFACE_SPLINES
+    count = _read_number(named["k"]) if "k" in named else usual
+    if not (LEAST_SPLINES <= count <= MOST_SPLINES and count % 1 == 0):
+        raise refuse(
+            text,
+            named["k"].at,
+            f"k is a number of splines from {LEAST_SPLINES} to {MOST_SPLINES:,}, as in s(x, k=40)",
+        )
+    period = _read_number(named["period"]) if "period" in named else None
+    if period is not None and not 0.0 < period < float("inf"):
+        raise refuse(text, named["period"].at, "a period is a number, as in s(hour, period=24)")
+    by = named.get("by")
+    if by is not None and by.kind not in {"name", "call"}:
+        raise refuse(text, by.at, "by is a column, as in s(x, by=g): make one of this beforehand")
+    return Curve(str(node), over, int(count), period, by, "id" in named)
+
+
+# ``id`` as in mgcv: curves of one id have one scale.
+_CURVE_ARGUMENTS = {"s": ("k", "by", "id", "period"), "te": ("k", "by", "id")}
+
+
+def _read_number(node: Node) -> float:
+    """A number that stands in a formula; 0 of anything else."""
+    return float(node.text) if node.kind == "number" else 0.0
+
+
 def _refuse_minus(text: str, sign: str, node: Node) -> None:
     if sign == "-":
         raise refuse(text, node.at, "only fixed terms can be taken off with '-'")
 
 
-__all__ = ["Formula", "GroupTerm", "Term", "name_of", "read_formula"]
+__all__ = [
+    "LEAST_SPLINES",
+    "MOST_SPLINES",
+    "Curve",
+    "Formula",
+    "GroupTerm",
+    "Term",
+    "name_of",
+    "read_formula",
+]

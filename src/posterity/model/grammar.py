@@ -15,6 +15,9 @@ _TOKEN = re.compile(
 # What makes a name another term, where it has no backticks.
 _SIGN = re.compile(r"[^\w. ]")
 _STRENGTHS = {"~": 1, "|": 2, "||": 2, "+": 3, "-": 3, "*": 4, "/": 4, ":": 5, "^": 6}
+_QUOTED = (
+    ": write numbers and columns, as in s(hour, period=24), and names with blanks in backticks"
+)
 # A sign before a term binds as tightly as a product.
 _SIGN_STRENGTH = 4
 
@@ -135,7 +138,8 @@ class _Parser:
         self.text, self.at = match[self.kind], match.start(self.kind)
         self._end = match.end()
         if self.kind == "strange":
-            raise refuse(self.formula, self.at, f"{self.text!r} means nothing here")
+            hint = _QUOTED if self.text in "'\"" else ""
+            raise refuse(self.formula, self.at, f"{self.text!r} means nothing here{hint}")
         if self.text == "**":
             self.text = "^"
 

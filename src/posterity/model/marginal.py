@@ -6,6 +6,7 @@ group effects at 0 (Searle, Speed & Milliken 1980).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from posterity.distributions.guesses import did_you_mean
 from posterity.linear.keys import list_labels
 from posterity.model.design import Column, Design, sort_labels
 from posterity.model.engines import TermRows
+from posterity.model.formula import Curve
 from posterity.model.moments import Moments
 
 Array = NDArray[np.float64]
@@ -85,9 +87,7 @@ class Marginal:
         sums = np.zeros((k, len(means)))
         sums[:, 0] = float(self.engine.fit_intercept)
         for curve in self.design.formula.curves:
-            line = [self.index.numbers[self.index.column(f"{curve}: line", new=False)]]
-            bends = self.index.levels[self.index.column(str(curve), new=False)].features
-            sums[:, [*line, *bends]] = means[[*line, *bends]]
+            self._add_bends(sums, curve, shares, means)
         for column in self.design.list_columns():
             if column.factors:
                 self._add_levels(sums, column, shares, means)
@@ -105,6 +105,24 @@ class Marginal:
                 "factor that stands alone: add one of these"
             )
         return means + centres
+
+    def _add_bends(self, sums: Array, curve: Curve, shares: dict[str, Array], means: Array) -> None:
+        """Write the weights of what bends a curve, or the curves of the levels of a factor."""
+        by, found = str(curve.by), []
+        keyed = by in self.design.levels
+        for name, column, own in self.design.list_bends(curve):
+            for labels, feature in self._list_features(column):
+                level = labels[0] if own is None and keyed else own
+                found.append((level, (name, labels[-1]), feature))
+        levels = {level for level, _, _ in found}
+        totals: dict[Any, float] = defaultdict(float)
+        for _, place, feature in found:
+            totals[place] += means[feature]
+        for level, place, feature in found:
+            share: Any = 1.0 / len(levels)
+            if by in shares:
+                share = shares[by][:, self.levels[by].index(level)]
+            sums[:, feature] = share * totals[place]
 
     def _add_levels(
         self, sums: Array, column: Column, shares: dict[str, Array], means: Array

@@ -9,15 +9,21 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import ClassifierTags, RegressorTags
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
+from posterity.likelihoods import Bernoulli, Likelihood
 from posterity.linear.inputs import refuse_no_weight
+from posterity.linear.keys import read_keys
 from posterity.linear.offsets import RateOffsets
-from posterity.model.checks import check_rows, check_targets
+from posterity.model.checks import check_rows, check_targets, split_trials
 from posterity.model.design import Design, DesignRows
-from posterity.model.engines import ENGINES, TermRows
+from posterity.model.engines import TermRows, make_engine
+from posterity.model.factors import Frame
 from posterity.model.formula import read_formula
+from posterity.model.grammar import Node
+from posterity.model.leave_out import list_left_out
 from posterity.model.reading import ModelReader
 from posterity.transaction import hold_model_lock
 
@@ -42,11 +48,13 @@ class Model(ModelReader, BaseEstimator):
         ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it that may be
         correlated, ``(1 + x || g)`` one that is not; ``(1 | a/b)`` b within a. ``1`` and ``0`` say
         whether there is a constant. ``I(...)`` is arithmetic. No code runs.
-    likelihood : {"normal", "bernoulli", "binomial", "poisson"}, default "normal"
-        Of the target: a number; one of two labels; successes, where the formula begins with
-        ``successes / trials``; a count.
-    forgetting : Stabilized, optional
-        How old rows lose weight; for numbers alone.
+    likelihood : str or Likelihood, default "normal"
+        Of the target: ``"normal"``, a number with noise; ``"bernoulli"``, one of two labels;
+        ``"binomial"``, successes, where the formula begins with ``successes / trials``;
+        ``"poisson"``, a count; or another word or value of :mod:`posterity.likelihoods`, as
+        ``"gamma"`` or ``Ordinal(5)``. Parameters of it that are not given are integrated over.
+    forgetting : Stabilized or Exponential, optional
+        How old rows lose weight, or a word such as ``"exponential:0.99"``; the prior does not fade.
 
     Attributes
     ----------
@@ -88,7 +96,7 @@ class Model(ModelReader, BaseEstimator):
     def __init__(
         self,
         formula: str,
-        likelihood: str = "normal",
+        likelihood: str | Likelihood = "normal",
         *,
         forgetting: Any = None,
     ) -> None:
@@ -97,6 +105,19 @@ class Model(ModelReader, BaseEstimator):
         self.forgetting = forgetting
 
     # ---- learning --------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        """Whether targets are labels, which scikit-learn's scores ask."""
+        tags = super().__sklearn_tags__()
+        labels = self.likelihood in ("bernoulli", Bernoulli())
+        tags.estimator_type = "classifier" if labels else "regressor"
+        tags.classifier_tags = ClassifierTags(multi_class=False) if labels else None
+        tags.regressor_tags = None if labels else RegressorTags()
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether rows were learned."""
+        return "_engine" in vars(self)
 
     @hold_model_lock
     def fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -118,7 +139,7 @@ class Model(ModelReader, BaseEstimator):
         """
         refuse_no_weight(sample_weight)
         design, engine = self._begin(frame)
-        check_rows(design, frame, self.likelihood)
+        check_rows(design, frame, engine)
         engine = self._learn(design, engine, frame, y, sample_weight)
         self.__dict__.update(_design=design, _engine=engine)
         return self
@@ -209,6 +230,58 @@ class Model(ModelReader, BaseEstimator):
         engine.merge(theirs)
         return self
 
+    def leave_one_out(
+        self,
+        frame: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: str | None = None,
+    ) -> Any:
+        """Table of rows (pandas), each predicted from all others, or from all other groups.
+
+        Parameters
+        ----------
+        frame, y, sample_weight
+            All rows that were learned, in the order in which they came.
+        by : str, optional
+            A column: rows of which it has the same value are left out together.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Of each row ``mean``, the expected target, and ``log_density`` of the target that came.
+            The sum of the latter compares models: larger is better.
+
+        Raises
+        ------
+        ValueError
+            If these are not the rows that were learned, or they are of trials.
+
+        Notes
+        -----
+        Of numbers exact at the nodes, whose weights lose what the rows said. Of labels and counts
+        sites are left out (Vehtari et al. 2016); with ``by`` nodes keep their weights.
+
+        Examples
+        --------
+        >>> frame = {"y": [1.0, 1.1, 0.9, 3.0, 3.1, 2.9], "shop": ["a", "a", "a", "b", "b", "b"]}
+        >>> alike, apart = Model("y ~ 1").fit(frame), Model("y ~ shop").fit(frame)
+        >>> one, other = (model.leave_one_out(frame) for model in (alike, apart))
+        >>> bool(one["log_density"].sum() < other["log_density"].sum())
+        True
+        """
+        engine = self._fitted
+        turns = self._make_rows(self._design, engine, frame, y, sample_weight)
+        if len(turns) > 1:
+            raise ValueError(
+                "rows of trials can't be left out: give a row for each trial, of likelihood "
+                "'bernoulli'"
+            )
+        columns = Frame.of(frame, self.formula)
+        keys = None if by is None else read_keys([columns.column(Node("name", by, 0))], [by])
+        return list_left_out(engine, engine._read_again(*turns[0]), by, keys)
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict(self, frame: Any) -> Array:
@@ -249,11 +322,6 @@ class Model(ModelReader, BaseEstimator):
 
     def _begin(self, frame: Any) -> tuple[Design, TermRows]:
         """The design of these first rows, and a model that knows nothing."""
-        if self.likelihood not in ENGINES:
-            raise ValueError(
-                f"likelihood is {self.likelihood!r}: it must be one of "
-                f"{', '.join(map(repr, ENGINES))}"
-            )
         if (read_formula(self.formula).trials is not None) != (self.likelihood == "binomial"):
             raise ValueError(
                 "successes of trials are written 'successes / trials ~ ...', with "
@@ -266,15 +334,17 @@ class Model(ModelReader, BaseEstimator):
                 f"the effects ({twice[0]}) stand twice in the formula, and can't be told apart: "
                 "leave one of them out"
             )
+        constant = design.formula.has_intercept
+        how = {"fit_intercept": constant, "forgetting": self.forgetting}
+        engine = make_engine(self.likelihood, design.terms, **how)
         count = sum(len(names) * (len(names) + 1) // 2 for names in design.terms)
+        count += len(engine.likelihood.learned)
         if count > MOST_COORDINATES:
             raise ValueError(
-                f"the formula has {count} variances and correlations of groups, and at most "
-                f"{MOST_COORDINATES} are integrated over: write (1 + x || g), which has no "
-                "correlations, or fewer effects"
+                f"the model has {count} variances and correlations of groups and parameters of the "
+                f"likelihood, and at most {MOST_COORDINATES} are integrated over: write "
+                "(1 + x || g), which has no correlations, or fewer effects"
             )
-        kind, constant = ENGINES[self.likelihood], design.formula.has_intercept
-        engine = kind(terms=design.terms, fit_intercept=constant, forgetting=self.forgetting)
         return design, engine
 
     def _learn(
@@ -294,7 +364,7 @@ class Model(ModelReader, BaseEstimator):
         """Rows with targets and weights, and offsets; of trials successes, and then failures."""
         rows = design.read(frame)
         targets, trials = design.read_targets(frame, y)
-        check_targets(targets, self.likelihood)
+        check_targets(targets, design, engine)
         added = RateOffsets(rows.offset, None)
         if trials is None:
             return [((rows, targets, weights), added)]
@@ -310,19 +380,6 @@ def take(rows: Any, some: slice) -> Any:
     if isinstance(rows, Mapping):
         return {name: column[some] for name, column in rows.items()}
     return rows[some] if isinstance(rows, list) else take_rows(rows, some)
-
-
-def split_trials(successes: Any, trials: Array) -> tuple[Array, Array]:
-    """Failures and successes (n,); raises ``ValueError`` naming the row of what can't be."""
-    y = np.asarray(successes, dtype=np.float64)
-    bad = np.flatnonzero(~((y >= 0.0) & (y <= trials)))
-    if len(bad):
-        row = bad[0]
-        raise ValueError(
-            f"there are {y[row]:g} successes of {trials[row]:g} trials in row {row}: give numbers "
-            "from 0 to the number of trials"
-        )
-    return trials - y, y
 
 
 __all__ = ["Model"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions.guesses import did_you_mean
+from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
+from posterity.model.checks import split_trials
 from posterity.model.design import Design
+from posterity.model.drawing import draw_curve
+from posterity.model.effects import average_effects
 from posterity.model.engines import TermRows
 from posterity.model.explained import explain_variance
-from posterity.model.grammar import Node
+from posterity.model.formula import Curve
 from posterity.model.marginal import Marginal
 from posterity.model.sentences import write_report
 from posterity.model.tables import (
@@ -23,8 +28,6 @@ from posterity.model.tables import (
     list_variances,
     summarize,
 )
-from posterity.plots._frame import finish
-from posterity.plots.effects import draw_band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +37,7 @@ class ModelReader:
     """Reads what a model has learned."""
 
     formula: str
-    likelihood: str
+    likelihood: str | Likelihood
     _design: Design
     _engine: TermRows
 
@@ -75,7 +78,9 @@ class ModelReader:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
         ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
-        counts on the scale of log odds and log rates.
+        counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
+        first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
+        taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
 
         Examples
         --------
@@ -88,7 +93,7 @@ class ModelReader:
         True
         """
         engine = self._fitted
-        return list_curve(engine, self._design, str(self._find_curve(name)), level)
+        return list_curve(engine, self._design, self._find_curve(name), level)
 
     def plot_curve(self, name: str, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
         """Draw a curve with its interval (needs Matplotlib); parameters as in :meth:`curve`.
@@ -103,11 +108,7 @@ class ModelReader:
         >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
         'x'
         """
-        found = self.curve(name, level)
-        curve = self._find_curve(name)
-        ends = (found["low"], found["high"])
-        drawn = draw_band(ax, found["x"], found["mean"], ends, level)
-        return finish(drawn, "Curve, less its mean", x=str(curve.parts[0]), y=str(curve))
+        return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
     def means(self, factor: str, level: float = 0.95) -> Any:
         """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
@@ -164,6 +165,46 @@ class ModelReader:
         table.index = [f"{one} - {other}"]
         return add_ratios(table, self._engine._likelihood().ratio)
 
+    def average_effects(
+        self, frame: Any, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
+    ) -> Any:
+        """Mean change of the expected target when one column changes and the others stay the same.
+
+        Also known as average marginal effects. In units of the target: of labels the change of the
+        probability, of counts that of the expected count. Groups stay those of the rows.
+
+        Parameters
+        ----------
+        frame : data frame, or mapping of names to columns
+            Rows to average over, with the columns to the right of ``~``.
+        per : "unit" or "sd"
+            How much a number goes up by: 1, or its standard deviation in ``frame``; one that is 0
+            or 1 in all rows goes from 0 to 1. A factor goes from its first level to each that the
+            rows have. Where the step would leave the range of ``s(x)``, it comes from below.
+        level : float, default 0.95
+            Probability that an interval holds the effect.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns name, mean, sd, low, high, probability_positive; a row for each column of fixed
+            effects and curves, and each of its levels but the first.
+
+        Notes
+        -----
+        The mean over rows of ``E[y | x + step] - E[y | x]`` (Gelman & Pardoe 2007). Where that is
+        not linear in the weights, its interval is by its mean slopes.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [0.0, 2.1, 3.9, 6.0], "x": [0.0, 1.0, 2.0, 3.0]}
+        >>> Model("y ~ x").fit(frame).average_effects(frame)["mean"].round(1)
+        x    2.0
+        Name: mean, dtype: float64
+        """
+        return average_effects(self._fitted, self._design, frame, per, level)
+
     def explained_variance(self, level: float = 0.95) -> Any:
         """Table of R2 and of intraclass correlations (pandas): mean, sd, low, high.
 
@@ -201,10 +242,72 @@ class ModelReader:
             self.formula, self._engine, [*tables, self.explained_variance(level)], level
         )
 
+    def predict_proba(self, frame: Any) -> NDArray[np.float64]:
+        """(n, k) probabilities of labels, in the order of ``classes_``, or of ratings from 0 on.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"won": ["no", "yes", "yes"], "team": ["a", "b", "b"]}
+        >>> model = Model("won ~ 1 + (1 | team)", "bernoulli").fit(frame)
+        >>> model.classes_, model.predict_proba(frame).shape
+        (array(['no', 'yes'], dtype='<U3'), (3, 2))
+        """
+        found = self._fitted.predict_distribution(self._design.read(frame))
+        return np.asarray(found.probabilities)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, sorted; an attribute of models of two labels alone."""
+        return self._fitted.classes_
+
+    def score(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log predictive density of the rows' targets: the larger, the better.
+
+        Parameters as in :meth:`fit`; of successes of trials that of a label.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
+        >>> models = [Model(formula).fit(frame) for formula in ("y ~ 1 + (1 | shop)", "y ~ 1")]
+        >>> bool(models[0].score(frame) > models[1].score(frame))
+        True
+        """
+        predicted = self._fitted.predict_distribution(self._design.read(frame))
+        targets, trials = self._design.read_targets(frame, y)
+        each: Any = [(np.asarray(targets), np.ones(len(predicted)))]
+        if trials is not None:
+            each = enumerate(split_trials(targets, trials))
+        logs, counts = zip(
+            *((count * predicted.logpdf(y), count) for y, count in each), strict=True
+        )
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        means = (np.average(sum(one), weights=weights) for one in (logs, counts))
+        return float(next(means) / next(means))
+
     @property
     def n_observations_(self) -> float:
         """Sum of the weights of the rows learned."""
         return self._fitted.n_observations_
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(y) of all rows learned, integrated over effects, variances and parameters.
+
+        Flat directions, of the constant and of the log of the noise, have density 1. A fixed effect
+        has a prior so wide that it costs some 7 nats in evidence whatever it tells: compare models
+        that differ in groups, curves or likelihood by it, and fixed effects by their intervals.
+
+        Examples
+        --------
+        >>> from posterity import Model
+        >>> frame = {"y": [1.0, 1.1, 3.0, 3.1, 5.0, 4.9], "shop": ["a", "a", "b", "b", "c", "c"]}
+        >>> one, other = Model("y ~ 1 + (1 | shop)").fit(frame), Model("y ~ 1").fit(frame)
+        >>> bool(one.log_evidence_ > other.log_evidence_ + 2.0)
+        True
+        """
+        return float(self._fitted._posterior.reading().log_evidence)
 
     @property
     def _fitted(self) -> TermRows:
@@ -215,13 +318,13 @@ class ModelReader:
             )
         return engine
 
-    def _find_curve(self, name: str) -> Node:
+    def _find_curve(self, name: str) -> Curve:
         """A curve by what it is called, or what it is over."""
         curves = self._design.formula.curves
-        known = {str(curve.parts[0]): curve for curve in curves}
-        known |= {str(curve): curve for curve in curves}
+        known = {", ".join(map(str, curve.over)): curve for curve in curves[::-1]}
+        known |= {curve.name: curve for curve in curves}
         if name not in known:
-            has = ", ".join(repr(str(curve)) for curve in curves) or "none"
+            has = ", ".join(repr(curve.name) for curve in curves) or "none"
             raise ValueError(f"the formula has no curve {name!r}: it has {has}")
         return known[name]
 

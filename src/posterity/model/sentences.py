@@ -19,14 +19,15 @@ def write_report(formula: str, engine: TermRows, tables: Sequence[Any], level: f
     }
     counted = " and ".join(f"{count:,} levels of {group}" for group, count in levels.items())
     kind = engine.described + (" mixed model" if levels else " model")
-    rows = f"{engine.n_observations_:,.10g} rows"
+    article, rows = "An" if kind[0] in "aeiou" else "A", f"{engine.n_observations_:,.10g} rows"
     said = [
-        f"A {kind}, {formula}, was fitted to {rows}{' of ' * bool(counted)}{counted}.",
+        f"{article} {kind}, {formula}, was fitted to {rows}{' of ' * bool(counted)}{counted}.",
         f"Posterior means, with {100 * level:g}% intervals, of the fixed effects{engine.scale}: "
         f"{fixed}.",
     ]
     if variances:
-        said.append(f"Of standard deviations and correlations: {variances}.")
+        also = " and parameters" if engine.likelihood.learned else ""
+        said.append(f"Of standard deviations and correlations{also}: {variances}.")
     return " ".join([*said, f"Of shares of the variance: {explained}."])
 
 

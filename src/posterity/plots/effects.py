@@ -101,12 +101,21 @@ def plot_partial_effect(
     return finish(ax, "Average over rows", x=along.name, y=f"expected y ({unit})")
 
 
-def draw_band(ax: Axes | None, x: ArrayLike, mean: ArrayLike, ends: Any, level: float) -> Any:
-    """Draw a curve (k,) with its interval, whose ends are (2, k)."""
+def draw_band(
+    ax: Axes | None,
+    x: ArrayLike,
+    mean: ArrayLike,
+    ends: Any,
+    level: float,
+    *,
+    place: int = 0,
+    name: str = "mean",
+) -> Any:
+    """Draw a curve (k,) with its interval, whose ends are (2, k); ``place`` among others."""
     ax = axes_of(ax)
-    label = f"{100 * level:g}% interval"
-    ax.fill_between(x, *ends, color=COLOURS[0], alpha=0.25, linewidth=0, label=label)
-    ax.plot(x, mean, color=COLOURS[0], linewidth=1.8, label="mean")
+    colour, label = COLOURS[place % len(COLOURS)], "" if place else f"{100 * level:g}% interval"
+    ax.fill_between(x, *ends, color=colour, alpha=0.25, linewidth=0, label=label)
+    ax.plot(x, mean, color=colour, linewidth=1.8, label=name)
     return ax
 
 

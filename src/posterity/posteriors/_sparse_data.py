@@ -26,6 +26,8 @@ Find = Callable[[csc_array], SparsityPattern]
 
 # Relative rounding of sums from which rows were subtracted.
 RELATIVE_ROUNDING = 1e-9
+# A row that has faded to this weight is not kept.
+SPENT = 1e-12
 
 
 class SummedRows(NamedTuple):
@@ -149,13 +151,13 @@ class KeptRows(NamedTuple):
         return self._replace(matrix=csr_array(self.matrix @ B))
 
     def add(self, other: KeptRows, left: float) -> KeptRows:
-        """What is ``left`` of these rows, and others."""
-        return KeptRows(
-            vstack([self.matrix, other.matrix], format="csr"),
-            np.concatenate([self.targets, other.targets]),
-            np.concatenate([left * self.row_weights, other.row_weights]),
-            np.concatenate([self.row_offsets, other.row_offsets]),
-        )
+        """What is ``left`` of these rows, and others; rows of which nothing is left go."""
+        mine = self._replace(row_weights=left * self.row_weights)
+        if left < 1.0:
+            mine = mine._select(np.flatnonzero(mine.row_weights > SPENT))
+        (matrix, *numbers), (more, *others) = mine, other
+        both = (np.concatenate(each) for each in zip(numbers, others, strict=True))
+        return KeptRows(vstack([matrix, more], format="csr"), *both)
 
     def remove(self, other: KeptRows) -> KeptRows | None:
         """These rows without others, each dropped once; None where one is not among them."""
@@ -167,9 +169,7 @@ class KeptRows(NamedTuple):
             if not places.get(key):
                 return None
             dropped.append(places[key].pop())
-        _, *numbers = self
-        left = np.delete(np.arange(len(self.targets)), dropped)
-        return KeptRows(csr_array(self.matrix[left]), *(one[left] for one in numbers))
+        return self._select(np.delete(np.arange(len(self.targets)), dropped))
 
     @property
     def features(self) -> Places:
@@ -181,6 +181,10 @@ class KeptRows(NamedTuple):
         pattern, X = find(csc_array(self.met[features][:, features])), self.matrix[:, features]
         numbers = self.targets, self.row_weights, self.row_offsets - self.offset_centre
         return SiteRows(likelihood, X, *numbers, pattern, pattern.pair(X))
+
+    def _select(self, some: Places) -> KeptRows:
+        matrix, *numbers = self
+        return KeptRows(csr_array(matrix[some]), *(one[some] for one in numbers))
 
     def _make_keys(self) -> list[bytes]:
         X, *numbers = self

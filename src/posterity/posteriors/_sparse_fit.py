@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
+from scipy.special import gammaln
 
 from posterity.factor.sparse_pattern import SparsityPattern
+from posterity.likelihoods import Likelihood
+from posterity.noise import LOG_2PI
 from posterity.posteriors._sparse_data import Find, centre_at_means
-from posterity.posteriors._sparse_nodes import Node, place_nodes
+from posterity.posteriors._sparse_nodes import Node, Placed, place_nodes
 from posterity.posteriors._sparse_search import (
     ENOUGH_WEIGHTS,
     KNOWN_WEIGHTS,
@@ -49,6 +52,22 @@ class Reading(NamedTuple):
     solutions: list[Solution]
     nodes: list[Node]
     terms: Terms | None
+    log_evidence: float  # of a prior that is integrated over
+
+    def observe(self, likelihood: Likelihood) -> Likelihood:
+        """The likelihood with parameters that stand for all: the means of their powers."""
+        return self._observe(likelihood, self.weights)
+
+    def observe_each(self, likelihood: Likelihood) -> list[Likelihood]:
+        """The likelihood with the parameters of each node."""
+        return [self._observe(likelihood, weights) for weights in np.eye(len(self.weights))]
+
+    def _observe(self, likelihood: Likelihood, weights: Array) -> Likelihood:
+        if self.terms is None or not self.terms.parameters:
+            return likelihood
+        powers = np.array([one.power for one in self.terms.parameters])
+        values = np.exp([self.terms.phi(node.at) for node in self.nodes])
+        return likelihood.with_parameters((weights @ values**powers) ** (1.0 / powers))
 
 
 class Likeliest(NamedTuple):
@@ -66,7 +85,7 @@ class Fit:
         self._taken: float | None = None  # where they are known to stay as they are
         self._n_scales = 0  # of priors in units of the targets: the noise's has as many powers more
         self.data, self.centres = centre_at_means(of._data, of.centres)
-        rows = not of.likelihood.is_noise
+        rows = not of.likelihood.is_gaussian
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
         numbers = np.arange(len(of.owners))
         tied = np.isin(of.owners, [c for term in of.terms or () for c in term]) & (numbers > 0)
@@ -87,7 +106,7 @@ class Fit:
         precisions = columns.complete(found.at)
         each = precisions * columns.scale
         one = self._solve(found, columns, each[self.of.owners], precisions, each)
-        return Reading(np.ones(1), [one], [], None)
+        return Reading(np.ones(1), [one], [], None, np.nan)
 
     def _describe_columns(self) -> Columns:
         """Return the columns of the features met, and what is known of their scales.
@@ -99,12 +118,12 @@ class Fit:
         numbers = np.bincount(self.owners, minlength=size)
         learned = (numbers > 0) & (np.arange(size) > 0) & of.learns
         single = find_numbers(np.where(learned, numbers, 0))
-        if of.likelihood.is_noise:  # more of them would take the noise for effects
+        if of.likelihood.is_gaussian:  # more of them would take the noise for effects
             single &= np.count_nonzero(single) <= MOST_NUMBERS * of.n_effective
-        few = learned & ~single & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_noise
+        few = learned & ~single & (numbers < ENOUGH_WEIGHTS) & of.likelihood.is_gaussian
         scale = np.where(of.learns, self.mean_squares, 1.0)
         known, usual = np.full(size, KNOWN_WEIGHTS), 1.0
-        if of.likelihood.is_noise:
+        if of.likelihood.is_gaussian:
             known = np.where(single, KNOWN_WEIGHTS, np.where(few, ENOUGH_WEIGHTS - numbers, 0.0))
             usual = max(float(numbers[few].sum()), 1.0) ** 2 / max(of.n_effective, 1.0)
         given = np.where(np.arange(size) > 0, of.start, of.found[:, 0])
@@ -118,11 +137,10 @@ class Fit:
         terms, rows = self._describe_terms()
         self._n_scales = sum(len(term.columns) for term in terms.terms)
         # Always from there, so that the order of rows does not matter.
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, NEAR)
+        found = search(rows, terms, terms.start, self.noise_precision, NEAR)
         self._taken = self._count_taken(found.sweep, np.where(self.flat, terms.given, 0.0))
         mode = self._make_node(terms, rows, found)
-        nodes, weights = [mode], np.ones(1)
+        placed = Placed([mode], np.ones(1), mode.log_density)
         tau = self.noise_precision(found.sweep, terms.prior(found.at))
         if terms.size and tau is not None:
 
@@ -138,21 +156,21 @@ class Fit:
                 settings = rows, rule, nothing, self.noise_precision, NEAR, near.sites
                 return self._make_node(terms, rows, search(*settings)._replace(at=at))
 
-            nodes, weights = place_nodes(mode, evaluate, slope)
-        solutions = [self._solve_terms(terms, node.found) for node in nodes]
-        return Reading(weights, solutions, nodes, terms)
+            placed = place_nodes(mode, evaluate, slope)
+        solutions = [self._solve_terms(terms, node.found) for node in placed.nodes]
+        log_evidence = placed.log_integral + self._log_constant(terms, mode.found)
+        return Reading(placed.weights, solutions, placed.nodes, terms, log_evidence)
 
     def find_likeliest(self) -> tuple[Terms, Likeliest]:
         """The covariances of the largest evidence: restricted maximum likelihood."""
         terms, rows = self._describe_terms()
         terms = replace(terms, trust=0.0)
-        begun = np.zeros(terms.size)
-        found = search(rows, terms, begun, self.noise_precision, Close(NEGLIGIBLE))
+        found = search(rows, terms, terms.start, self.noise_precision, Close(NEGLIGIBLE))
         return terms, Likeliest(found.at, self.noise(found.sweep, terms.prior(found.at)))
 
     def _describe_terms(self) -> tuple[Terms, ProductSums | SiteRows]:
         """Terms of the features met, and the rows in a pattern that has what these tie."""
-        of, noise = self.of, self.of.likelihood.is_noise
+        of, noise = self.of, self.of.likelihood.is_gaussian
         self.flat = ~np.isin(self.owners, [0, *(c for term in of.terms or () for c in term)])
         tied = [
             np.stack([np.flatnonzero(self.owners == column) for column in columns], axis=1)
@@ -181,7 +199,7 @@ class Fit:
         weak = WEAK if noise else 1.0 / of.likelihood.vague_variance
         given = weak * self.mean_squares[self.owners]
         given[self.owners == 0] = of.found[0, 0]
-        return Terms(tuple(terms), given, self._spread()), rows
+        return Terms(tuple(terms), given, self._spread(), parameters=of.likelihood.learned), rows
 
     def _sum_products(self, features: Places) -> Array:
         """(k, k) sums of products of columns, of their features (levels, k) among those met."""
@@ -197,23 +215,43 @@ class Fit:
 
     def _spread(self) -> float:
         """Standard deviation of the targets in units of eta; 1 of labels and counts."""
-        if not self.of.likelihood.is_noise:
+        if not self.of.likelihood.is_gaussian:
             return 1.0
-        n = max(self.of.n_effective, 1.0)
-        return float(np.sqrt(max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n))
+        n, known = max(self.of.n_effective, 1.0), 0.0 if self.of.noise else 1.0
+        square = max(self.of.square - self.of.targets[:1].sum() ** 2 / n, 0.0) / n
+        return float(np.sqrt(max(square, known / self.of.known_precision)))
 
     def _make_node(self, terms: Terms, rows: ProductSums | SiteRows, found: Found) -> Node:
         shape, rate = self.noise(found.sweep, terms.prior(found.at))
         tau = self.of._noise_precision(shape, rate)
         if tau is None:
             return Node(found.at, 0.0, found)
-        height = rows.log_evidence(found.sweep, found.sites)
+        height = rows.log_evidence(terms.prior(found.at), found.sweep, found.sites)
         height += 0.5 * terms.log_determinant(found.at) + terms.log_prior(found.at, tau)
         if self.of.noise is not None:
             height -= shape * np.log(rate)
         else:
             height += 0.5 * tau * found.sweep.explained
         return Node(found.at, height, found)
+
+    def _log_constant(self, terms: Terms, found: Found) -> float:
+        """What the log densities of nodes leave out of the log evidence, the same at all.
+
+        Flat directions, of the constant and of the log of the noise's precision, have density 1.
+        """
+        shape, rate = self.noise(found.sweep, terms.prior(found.at))
+        if self.of._noise_precision(shape, rate) is None:  # rows say nothing of it
+            return np.nan
+        of, given = self.of, terms.given[self.flat | (self.owners == 0)]
+        constant = 0.5 * float(np.log(given[given > 0.0]).sum()) + terms.log_constant
+        if not of.likelihood.is_gaussian:
+            return constant
+        flat = int(np.sum(given == 0.0))
+        constant += 0.5 * (flat - of.n_effective) * LOG_2PI
+        if of.noise is not None:
+            return constant + float(gammaln(shape))
+        tau = of.known_precision
+        return constant + 0.5 * ((of.n_effective - flat) * np.log(tau) - tau * of.square)
 
     def _solve_terms(self, terms: Terms, found: Found) -> Solution:
         of, weak = self.of, np.zeros(len(self.of.squares))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from posterity.posteriors._sparse_search import Found
 
@@ -51,24 +52,33 @@ Evaluate = Callable[[Array, Found], Node]
 Slope = Callable[[Node], tuple[Array, Array]]
 
 
-def place_nodes(mode: Node, evaluate: Evaluate, slope: Slope) -> tuple[list[Node], Array]:
-    """Nodes around a mode, and their weights; the mode alone where its density overflows."""
+class Placed(NamedTuple):
+    """Nodes, their weights, and the log of the integral of the density over all places."""
+
+    nodes: list[Node]
+    weights: Array
+    log_integral: float
+
+
+def place_nodes(mode: Node, evaluate: Evaluate, slope: Slope) -> Placed:
+    """Nodes around a mode; the mode alone where its density overflows."""
     if not np.isfinite(mode.log_density):
-        return [mode], np.ones(1)
+        return Placed([mode], np.ones(1), mode.log_density)
     axes, size = _find_axes(mode, evaluate, slope), len(mode.at)
+    log_volume = float(np.linalg.slogdet(axes)[1])
 
     def look(z: Array, near: Node) -> Node:
         return evaluate(mode.at + axes @ z, near.found)
 
     if size == 1:
-        return _walk(mode, look)
+        return _walk(mode, look, log_volume)
     star = np.vstack([np.eye(size), -np.eye(size)]) * RADIUS * np.sqrt(size)
     nodes = [look(z, mode) for z in star]
     drops = np.array([mode.log_density - node.log_density for node in nodes])
     scales = np.ones((2, size))  # of the axes, above the mode and below it
     if np.abs(drops - 0.5 * RADIUS**2 * size).max() > SKEWED:
         if size <= LATTICE_DIMENSIONS:
-            return _walk(mode, look)
+            return _walk(mode, look, log_volume)
         stretch = RADIUS * np.sqrt(0.5 * size / np.maximum(drops, 1e-3))
         scales = np.clip(stretch, *STRETCHES).reshape(2, size)
         nodes = [look(z * _choose(scales, z), mode) for z in star]
@@ -76,9 +86,9 @@ def place_nodes(mode: Node, evaluate: Evaluate, slope: Slope) -> tuple[list[Node
     nodes += [look(z * _choose(scales, z), mode) for z in corners]
     points = np.vstack([star, corners])
     volumes = np.array([np.log(_choose(scales, z)).sum() for z in [0.0 * star[0], *points]])
-    logs = np.array([node.log_density - mode.log_density for node in nodes])
-    logs += 0.5 * np.square(points).sum(axis=1) - np.log(len(points) * RADIUS**2)
-    return _keep([mode, *nodes], np.append(np.log(1.0 - RADIUS**-2), logs) + volumes)
+    shares = 0.5 * np.square(points).sum(axis=1) - np.log(len(points) * RADIUS**2)
+    shares = np.append(np.log(1.0 - RADIUS**-2), shares) + volumes
+    return _keep([mode, *nodes], shares + log_volume + 0.5 * size * np.log(2.0 * np.pi))
 
 
 def _choose(scales: Array, z: Array) -> Array:
@@ -101,7 +111,7 @@ def _find_axes(mode: Node, evaluate: Evaluate, slope: Slope) -> Array:
     return np.asarray(deviations[:, None] * vectors / roots)
 
 
-def _walk(mode: Node, look: Callable[[Array, Node], Node]) -> tuple[list[Node], Array]:
+def _walk(mode: Node, look: Callable[[Array, Node], Node], log_volume: float) -> Placed:
     """The nodes of a lattice that are not far below the mode, each reached from its neighbour."""
     size = len(mode.at)
     steps = [tuple(step) for step in np.vstack([np.eye(size), -np.eye(size)]).astype(int)]
@@ -118,7 +128,7 @@ def _walk(mode: Node, look: Callable[[Array, Node], Node]) -> tuple[list[Node], 
             if near not in found:
                 found[near] = look(SPACING * np.array(near, dtype=np.float64), node)
                 waiting.append(near)
-    return _keep(nodes, np.array([node.log_density for node in nodes]))
+    return _keep(nodes, np.full(len(nodes), log_volume + size * np.log(SPACING)))
 
 
 def _list_corners(size: int) -> Array:
@@ -131,13 +141,15 @@ def _list_corners(size: int) -> Array:
     return np.zeros((0, size))
 
 
-def _keep(nodes: list[Node], logs: Array) -> tuple[list[Node], Array]:
+def _keep(nodes: list[Node], log_volumes: Array) -> Placed:
+    """The nodes that count, of these volumes (k,)."""
+    logs = log_volumes + [node.log_density for node in nodes]
     logs = np.where(np.isnan(logs), -np.inf, logs)
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
+    total = float(logsumexp(logs))
+    weights = np.exp(logs - total)
     kept = weights > LEAST_WEIGHT
     some = [node for node, keep in zip(nodes, kept, strict=True) if keep]
-    return some, weights[kept] / weights[kept].sum()
+    return Placed(some, weights[kept] / weights[kept].sum(), total)
 
 
-__all__ = ["Node", "place_nodes"]
+__all__ = ["Node", "Placed", "place_nodes"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from posterity.factor.sparse_cholesky import SparseCholesky
 from posterity.factor.sparse_pattern import SparsityPattern
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
 
@@ -21,6 +21,8 @@ Places = NDArray[np.intp]
 
 # The least prior precision of a weight, relative to what rows tell of it, where that has to be.
 LEAST_PRIOR = 1e-11
+# The step of differences by phi.
+PHI_STEP = 1e-3
 # Tolerance of the gain in log density by one more Newton step, and the most steps.
 NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 
@@ -29,7 +31,8 @@ NEWTON_TOLERANCE, MOST_NEWTON, MOST_HALVINGS = 1e-1, 60, 40
 class PriorPrecision:
     """A prior precision (p, p): its diagonal, and pairs of weights that depend on each other.
 
-    Of pair i the rows and columns are features, and ``places`` the pattern's entries.
+    Of pair i the rows and columns are features, and ``places`` the pattern's entries. ``phi`` (m,):
+    logs of the likelihood's parameters that go with it.
     """
 
     diagonal: Array
@@ -37,6 +40,7 @@ class PriorPrecision:
     columns: Places
     values: Array
     places: Places
+    phi: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of_diagonal(cls, diagonal: Array) -> PriorPrecision:
@@ -72,6 +76,8 @@ class Sweep(NamedTuple):
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
     explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
+    # First and second derivatives (2, m) of the log evidence by phi, where sites have settled.
+    slopes: Array = np.zeros((2, 0))
 
     @property
     def inverse(self) -> Array:
@@ -107,7 +113,7 @@ class ProductSums:
         mean = factor.solve(self.products)
         return Sweep(factor, mean, sites, sites, 0.0, float(self.products @ mean))
 
-    def log_evidence(self, sweep: Sweep, sites: Array) -> float:
+    def log_evidence(self, prior: PriorPrecision, sweep: Sweep, sites: Array) -> float:
         """What rows say of the prior, without constants, the noise and the prior's determinant."""
         return -0.5 * sweep.factor.log_determinant()
 
@@ -133,15 +139,15 @@ class SiteRows:
         Newton's method, with steps halved until the density rises.
         """
         X, y, weights, offsets = self.X, self.y, self.weights, self.offsets
-        mean = np.zeros(X.shape[1])
+        likelihood, mean = self._observe(prior.phi), np.zeros(X.shape[1])
 
         def density(mean: Array) -> float:
-            each = self.likelihood.log_density(y, offsets + X @ mean)
+            each = likelihood.log_density(y, offsets + X @ mean)
             return float(weights @ each - 0.5 * mean @ (prior @ mean))
 
         height = density(mean)
         for _ in range(MOST_NEWTON):
-            slope, curvature = self.likelihood.derivatives(y, offsets + X @ mean)
+            slope, curvature = likelihood.derivatives(y, offsets + X @ mean)
             gradient = X.T @ (weights * slope) - prior @ mean
             step = self._factorize(prior, weights * curvature).solve(gradient)
             if gradient @ step < NEWTON_TOLERANCE:
@@ -164,9 +170,8 @@ class SiteRows:
         factor = self._factorize(prior, precision)
         mean, entries = factor.solve(self.X.T @ shift), factor.inverse_entries()
         eta, variance = self.X @ mean, self.pairs @ entries
-        centre, spread = compute_cavity(eta, variance, precision, shift)
-        centre = self.offsets + centre
-        found = find_sites(self.likelihood, "moments", self.y, centre, spread, self.weights)
+        cavity = compute_cavity(eta, variance, precision, shift)
+        found = self._find(prior.phi, cavity)
         new_shift = found.precision * (found.target - self.offsets)
         to_precision, to_shift = found.precision - precision, new_shift - shift
         deviation = np.sqrt(variance)
@@ -177,9 +182,10 @@ class SiteRows:
             np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),
+            slopes=self._differentiate(prior.phi, cavity, float(found.log_normalizer.sum())),
         )
 
-    def log_evidence(self, sweep: Sweep, sites: Array) -> float:
+    def log_evidence(self, prior: PriorPrecision, sweep: Sweep, sites: Array) -> float:
         """What rows say of the prior, but for its determinant (Minka 2001).
 
         A site's constant gives it the same integral over its cavity as the likelihood has.
@@ -187,12 +193,33 @@ class SiteRows:
         precision, shift = np.split(sites, 2)
         eta, variance = self.X @ sweep.mean, self.pairs @ sweep.inverse
         centre, spread = compute_cavity(eta, variance, precision, shift)
-        at = self.offsets + centre
-        found = find_sites(self.likelihood, "moments", self.y, at, spread, self.weights)
+        found = self._find(prior.phi, (centre, spread))
         left = 1.0 + precision * spread
         tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
         constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
         return float(constants.sum() + 0.5 * shift @ eta) - 0.5 * sweep.factor.log_determinant()
+
+    def _observe(self, phi: Array) -> Likelihood:
+        """The likelihood with these logs (m,) of its parameters."""
+        return self.likelihood.with_parameters(np.exp(phi)) if len(phi) else self.likelihood
+
+    def _find(self, phi: Array, cavity: tuple[Array, Array]) -> Sites:
+        """The sites (n,) given means and variances of X w without them."""
+        centre, spread = cavity
+        at = self.offsets + centre
+        return find_sites(self._observe(phi), "moments", self.y, at, spread, self.weights)
+
+    def _differentiate(self, phi: Array, cavity: tuple[Array, Array], here: float) -> Array:
+        """Derivatives (2, m) of the sum of the sites' logs, ``here`` at phi, by differences.
+
+        Where sites have settled the evidence has no slope by them, so cavities may stay.
+        """
+        above, below = (
+            np.array([self._find(phi + step, cavity).log_normalizer.sum() for step in steps])
+            for steps in (np.eye(len(phi)) * PHI_STEP, np.eye(len(phi)) * -PHI_STEP)
+        )
+        second = (above + below - 2.0 * here) / PHI_STEP**2
+        return np.array([(above - below) / (2.0 * PHI_STEP), second])
 
     def _factorize(self, prior: PriorPrecision, precision: Array) -> SparseCholesky:
         entries = 0.5 * (self.pairs.T @ precision)  # where off the diagonal both triangles count

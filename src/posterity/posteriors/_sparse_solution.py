@@ -28,8 +28,8 @@ class Solution(NamedTuple):
     prior: Array  # (P,) prior precision of each feature
     mean: Array  # (P,)
     factor: SparseCholesky
-    shape: float
-    rate: float
+    shape: float  # of the noise's precision and
+    rate: float  # rate; where it is known, -1 and its variance
     centres: Centres
     rule: Any
     tied: Sequence[tuple[tuple[int, ...], Array]] = ()  # columns (k,), their covariance by level

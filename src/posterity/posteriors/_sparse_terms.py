@@ -2,7 +2,8 @@
 
 Of a term the coordinates are the logs of standard deviations, in units of the noise and of columns
 of mean square 1, and then canonical partial correlations, by their inverse hyperbolic tangents
-(Lewandowski, Kurowicka & Joe 2009).
+(Lewandowski, Kurowicka & Joe 2009). After those of all terms come logs of the likelihood's
+parameters.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.special import gammaln
 
+from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.posteriors._sparse_search import LONGEST_STEP, Step
 from posterity.posteriors._sparse_sites import PriorPrecision, Sweep
 
@@ -25,6 +28,8 @@ Places = NDArray[np.intp]
 DEGREES, SCALE = 3.0, 2.5
 # The least share of a column's squares that is left beside another one.
 LEAST_LEFT = 1e-10
+# Values of a parameter among which a search finds its start, and the least curvature by its log.
+N_STARTS, LEAST_BEND = 101, 0.1
 # Limits of coordinates, and the step of differences.
 LEAST_LOG, LARGEST_LOG, LARGEST_TANGENT, DIFFERENCE = -8.0, 6.0, 4.0, 1e-4
 
@@ -67,6 +72,16 @@ class Term(NamedTuple):
         tail = np.log1p(np.exp(2.0 * at[:k]) / (DEGREES * scale * scale))
         return float(np.sum(at[:k] - 0.5 * (DEGREES + 1.0) * tail)) + _correlate(at[k:], k)[1]
 
+    @property
+    def log_constant(self) -> float:
+        """What the log prior leaves out, but for the scale of standard deviations."""
+        k = len(self.columns)
+        half = gammaln(0.5 * (DEGREES + 1.0)) - gammaln(0.5 * DEGREES)
+        constant = k * (np.log(2.0) + half - 0.5 * np.log(DEGREES * np.pi))
+        # Of partial correlations in the j-th column, (1 - c^2)^(b - 1).
+        b = np.concatenate([[0.5 * (k - j)] * (k - 1 - j) for j in range(k)])
+        return float(constant - np.sum(0.5 * np.log(np.pi) + gammaln(b) - gammaln(b + 0.5)))
+
     def _root(self, at: Array) -> Array:
         k = len(self.columns)
         return self.unit @ (np.exp(at[:k, None]) * _correlate(at[k:], k)[0])
@@ -93,18 +108,34 @@ class Terms:
     """The prior of terms, and of features (p,) beside them, whose precision is ``given``.
 
     ``trust`` 0: the evidence alone counts, as in restricted maximum likelihood; 1: the prior of
-    standard deviations and correlations, too. ``spread``: standard deviation of the targets.
+    standard deviations, correlations and parameters, too. ``spread``: standard deviation of the
+    targets. ``parameters`` (m,): those of the likelihood that are learned.
     """
 
     terms: tuple[Term, ...]
     given: Array
     spread: float
     trust: float = 1.0
+    parameters: tuple[Parameter | LogNormalParameter, ...] = ()
 
     @property
     def size(self) -> int:
         """Number of coordinates."""
-        return sum(term.size for term in self.terms)
+        return sum(term.size for term in self.terms) + len(self.parameters)
+
+    @property
+    def start(self) -> Array:
+        """Where a search begins: parameters where they are likeliest before data."""
+        grids = [np.linspace(*one.ends, N_STARTS) for one in self.parameters]
+        found = [
+            grid[np.argmax(one.log_density(grid))]
+            for one, grid in zip(self.parameters, grids, strict=True)
+        ]
+        return np.append(np.zeros(self.size - len(found)), found)
+
+    def phi(self, at: Array) -> Array:
+        """(m,) logs of the likelihood's parameters."""
+        return at[self.size - len(self.parameters) :]
 
     @property
     def uncertain(self) -> NDArray[np.bool_]:
@@ -133,7 +164,7 @@ class Terms:
                 values = np.full(len(term.features), precision[i, j])
                 pairs.append((*ends, values, term.entries[:, i, j]))
         rows, columns, values, places = (np.concatenate(one) for one in zip(*pairs, strict=True))
-        return PriorPrecision(diagonal, rows, columns, values, places)
+        return PriorPrecision(diagonal, rows, columns, values, places, self.phi(at))
 
     def log_determinant(self, at: Array) -> float:
         """Of the prior precision, but for what does not depend on the coordinates."""
@@ -144,7 +175,15 @@ class Terms:
         """Log density of the coordinates, where the noise has this precision."""
         scale = SCALE * self.spread * np.sqrt(noise)
         each = zip(self.terms, self.split(at), strict=True)
-        return self.trust * sum(term.log_prior(own, scale) for term, own in each)
+        found = sum(term.log_prior(own, scale) for term, own in each)
+        learned = zip(self.parameters, self.phi(at), strict=True)
+        return self.trust * (found + sum(float(one.log_density(t)) for one, t in learned))
+
+    @property
+    def log_constant(self) -> float:
+        """What the log prior leaves out: of parameters nothing."""
+        scales = sum(len(term.columns) for term in self.terms) * np.log(SCALE * self.spread)
+        return sum(term.log_constant for term in self.terms) - scales
 
     def score(self, at: Array, sweep: Sweep, noise: float) -> tuple[Array, Array]:
         """The gradient (size,) of the log posterior density, and an information (size, size).
@@ -169,6 +208,9 @@ class Terms:
             drawn[some, some] = np.einsum("lia,ij,ljb->ab", pull, covariance, pull)
             pulls[term.features, some] = pull
             start += term.size
+        by_phi = np.arange(start, self.size)
+        gradient[by_phi] += sweep.slopes[0]
+        information[by_phi, by_phi] += np.maximum(-sweep.slopes[1], LEAST_BEND)
         average = 0.5 * noise * (drawn - pulls.T @ sweep.factor.solve(pulls))
         return gradient, _join_larger(information, average)
 
@@ -186,6 +228,8 @@ class Terms:
             k = len(term.columns)
             parts.append(np.clip(own[:k], LEAST_LOG, LARGEST_LOG))
             parts.append(np.clip(own[k:], -LARGEST_TANGENT, LARGEST_TANGENT))
+        for one, t in zip(self.parameters, self.phi(at), strict=True):
+            parts.append(np.clip([t], *one.ends))
         return np.concatenate([at[:0], *parts])
 
     def _prior_slopes(self, at: Array, noise: float) -> tuple[Array, Array]:

@@ -79,7 +79,7 @@ class SparsePosterior(ManyFeatures):
         """Return the prior; ``precision`` None: learned. ``noise``: shape and rate, if learned."""
         del forgets  # sums fade as a whole
         start = 1.0 if precision is None else precision
-        vague = 0.0 if likelihood.is_noise else 1.0 / likelihood.vague_variance
+        vague = 0.0 if likelihood.is_gaussian else 1.0 / likelihood.vague_variance
         return cls(
             likelihood,
             start,
@@ -120,7 +120,7 @@ class SparsePosterior(ManyFeatures):
         assert not predict
         centres, (left, kept) = self.centres.copy(), data.left
         centres.count(data.rows, data.weights)
-        centred = self.likelihood.is_noise and self.intercept
+        centred = self.likelihood.is_gaussian and self.intercept
         if centred:
             centres.begin_at_means(data.rows, data.weights)
         data = replace(data, rows=self.centre_rows(data.rows, centres, pairs))
@@ -203,7 +203,7 @@ class SparsePosterior(ManyFeatures):
         """What is kept of rows: a :class:`SummedRows` of Gaussian noise, or :class:`KeptRows`."""
         size = len(self.owners)
         matrix = to_matrix(self.rows, size)
-        if not self.likelihood.is_noise:
+        if not self.likelihood.is_gaussian:
             return KeptRows(matrix, self.targets, self.row_weights, self.row_offsets)
         matrix.resize(size, size)
         targets = np.concatenate([self.targets, np.zeros(size - len(self.targets))])
@@ -283,7 +283,7 @@ class SparsePosterior(ManyFeatures):
 
     def degrees_of_freedom(self, n_features: int) -> Array:
         """(n_features,) of the Student-t distributions of the weights; infinite of known noise."""
-        if not self.likelihood.is_noise:
+        if not self.likelihood.is_gaussian:
             return np.full(n_features, np.inf)
         return self.solution().degrees_of_freedom()[:n_features]
 
@@ -307,13 +307,13 @@ class SparsePosterior(ManyFeatures):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _noise(self, sweep: Sweep, prior: Array, taken: float) -> tuple[float, float]:
-        """Shape and rate of the noise's precision; -1 and 0 if it is known.
+        """Shape and rate of the noise's precision; -1 and its variance if it is known.
 
         Weights with a ``prior`` (p,) count as if it were flat: they have ``taken`` so many degrees
         of freedom.
         """
         if self.noise is None:
-            return -1.0, 0.0
+            return -1.0, 1.0 / self.known_precision
         flat = float(self.intercept and self.n_effective > 0.0)
         left = self.square - sweep.explained - float(prior @ np.square(sweep.mean))
         shape = self.noise[0] + 0.5 * max(self.n_effective - flat - taken, 0.0)

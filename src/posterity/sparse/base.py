@@ -148,7 +148,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         if self._posterior_or_none is None:
             fresh = self._copy_unfitted()
             fresh._begin(index.given, index.has_own_columns)
-            fresh._begin_as(other)
+            fresh._join_names(other)
             fresh.merge(other)
             self._take_over(fresh)
             return self
@@ -161,6 +161,7 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         begun = self._index.size
         posterior.grow(mine.size, owners[begun:], mine.n_columns)
         self._add_posterior(posterior, theirs, features, columns)
+        self._join_names(other)
         self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
 
@@ -240,8 +241,8 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
             if self._posterior_or_none is None and is_word(self.categorical_features, "auto"):
                 warn_of_numbers(read)
 
-    def _begin_as(self, other: Self) -> None:
-        """Take over what is fixed by first rows."""
+    def _join_names(self, other: Self) -> None:
+        """Know the names of targets that another model knows."""
 
     # ---- inner -----------------------------------------------------------------------------------
 

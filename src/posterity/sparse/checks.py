@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class WideParameters:
     categorical_features: Levels = "auto"
     missing: Missing = "error"
     forgetting: Stabilized | str | None = None
+    # What it may forget by.
+    _memories: ClassVar[tuple[type, ...]] = (Stabilized,)
 
 
 def check_parameters(model: WideParameters) -> None:
@@ -47,11 +49,13 @@ def check_parameters(model: WideParameters) -> None:
             f"prior_precision is {precision!r}: it must be 'auto' or a positive number (a flat "
             "prior leaves features that occur once or never undetermined)"
         )
-    if forgetting is not None and not isinstance(forgetting, Stabilized):
-        raise ValueError(
-            f"forgetting is {model.forgetting!r}: this model supports only "
-            "Stabilized(discount=...) or Stabilized(half_life=...)"
+    if forgetting is not None and not isinstance(forgetting, model._memories):
+        words = " or ".join(
+            f"{kind.__name__}({of}=...)"
+            for kind in model._memories
+            for of in ("discount", "half_life")
         )
+        raise ValueError(f"forgetting is {model.forgetting!r}: this model supports only {words}")
     if size is not None and not (isinstance(size, int) and 1 <= size < 2**31):
         raise ValueError(f"hash_size is {size!r}: it must be a whole number, as in 2**22")
     if missing not in ("error", "level"):

@@ -20,7 +20,7 @@ from posterity.transaction import hold_model_lock
 Numbers = NDArray[np.int32]
 
 
-class _Exact(DiagonalModel):
+class ExactModel(DiagonalModel):
     """Base of models with an exact posterior, for all likelihoods."""
 
     _structure: ClassVar[Any] = SparsePosterior
@@ -61,12 +61,15 @@ class _Exact(DiagonalModel):
     def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
         if self._forgets_by is not None:
             raise ValueError("a model with forgetting can't unlearn: rows have lost their weight")
-        posterior, (X, y, sample_weight) = self._posterior, rows
+        self._posterior.unlearn(self._read_again(rows, added), self._known_pairs)
+        return self
+
+    def _read_again(self, rows: Any, added: RateOffsets | None = None) -> Observations:
+        """Rows that were learned; features that were not are -1."""
+        X, y, sample_weight = rows
         n, read = self._read(X)
         targets, _, weights, offsets = self._read_targets(n, read, y, sample_weight, added)
-        data = Observations(self._number(n, read, new=False), targets, weights, offsets=offsets)
-        posterior.unlearn(data, self._known_pairs)
-        return self
+        return Observations(self._number(n, read, new=False), targets, weights, offsets=offsets)
 
     def _read_known(self, x: Any) -> Row | None:
         return None  # there is no path of single rows
@@ -78,7 +81,7 @@ class _Exact(DiagonalModel):
         """Do nothing: rows that come together are learned together."""
 
 
-class SparseLinearRegression(_Exact, DiagonalLinearRegression):
+class SparseLinearRegression(ExactModel, DiagonalLinearRegression):
     """Linear regression for sparse rows with thousands of features: the exact posterior.
 
     All covariances of the weights are kept, as in :class:`posterity.BayesianLinearRegression`, in a
@@ -124,7 +127,7 @@ class SparseLinearRegression(_Exact, DiagonalLinearRegression):
     """
 
 
-class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
+class SparseLogisticRegression(ExactModel, DiagonalLogisticRegression):
     """Logistic regression for sparse rows with thousands of features and all their covariances.
 
     The posterior is normal, by expectation propagation (Minka 2001), with a sparse Cholesky factor
@@ -148,7 +151,7 @@ class SparseLogisticRegression(_Exact, DiagonalLogisticRegression):
     """
 
 
-class SparsePoissonRegression(_Exact, DiagonalPoissonRegression):
+class SparsePoissonRegression(ExactModel, DiagonalPoissonRegression):
     """Poisson regression for sparse rows with thousands of features and all their covariances.
 
     As :class:`SparseLogisticRegression` does for labels. Counts have exposures as in

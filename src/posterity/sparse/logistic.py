@@ -158,11 +158,21 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
                 f"there are more than two classes, {met[:4].tolist()}: this model "
                 "supports two; learn one model for each class against the rest"
             )
-        flipped = self._flipped
-        if known is not None and len(known) == 1 and len(met) == 2:
-            flipped = bool(met[1] == known[0])
+        flipped = self._is_flipped(met)
         ones = positions(met, labels)[0].astype(np.float64)
         return (1.0 - ones if flipped else ones), {"classes_": met, "_flipped": flipped}
+
+    def _is_flipped(self, met: Labels) -> bool:
+        """Whether 1 stands for the first of the classes ``met``: what it stood for stays.
+
+        Of one class a 1 is 1, and all others are 0, so that parts of one label each can be merged.
+        """
+        known = self.__dict__.get("classes_")
+        if known is None:
+            return bool(len(met) == 1 and met[0] == 1)
+        if len(known) < len(met):
+            return bool(met[1] == known[0]) != self._flipped
+        return self._flipped
 
     def _target(self, y: Any) -> float | None:
         if len(self.classes_) != 2 or type(y) not in (str, int, bool):
@@ -200,14 +210,16 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
 
     def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
-        if not np.array_equal(self.classes_, other.classes_) or self._flipped != other._flipped:
+        met = join_classes(self.classes_, None, other.classes_)
+        if len(met) > 2 or self._is_flipped(met) != other._is_flipped(met):
             raise ValueError(
                 "the models have different classes, or in another order: begin each with "
                 "rows of both classes, or name both by classes=..., where partial_fit takes it"
             )
 
-    def _begin_as(self, other: Self) -> None:
-        self.classes_, self._flipped = other.classes_, other._flipped
+    def _join_names(self, other: Self) -> None:
+        met = join_classes(self.__dict__.get("classes_"), None, other.classes_)
+        self.classes_, self._flipped = met, other._is_flipped(met)
 
 
 class _Named:
