@@ -13,7 +13,7 @@ from scipy.special import gammainc, gammaln, log_wright_bessel
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.lifetimes import check_positive, exp
-from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -48,8 +48,8 @@ class PowerOfMean(ParametricLikelihood):
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """(y - mean) mean^(1 - power) / dispersion, and its curvature.
 
-        That is the expected one, mean^(2 - power) / dispersion, of a power above 2, where the
-        observed one may be negative.
+        Of a power above 2 that may be negative: it is then a share of the expected one,
+        mean^(2 - power) / dispersion.
         """
         return self._combine(y, self._raise(eta, 0.0))[1:]
 
@@ -82,10 +82,11 @@ class PowerOfMean(ParametricLikelihood):
         return first, second
 
     def _combine(self, y: Array, powers: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        p, share = self.power, self.power - 1.0 if self.power < 2.0 else 0.0
+        p = self.power
         of_target, of_mean = (each / self.known for each in (y * powers[0], powers[1]))
         value = of_target / (1.0 - p) - of_mean / (2.0 - p) + self.log_base_density(y)
-        return value, of_target - of_mean, share * of_target + (1.0 - share) * of_mean
+        curvature = keep_positive((p - 1.0) * of_target + (2.0 - p) * of_mean, of_mean)
+        return value, of_target - of_mean, curvature
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Tweedie(PowerOfMean):
         log, shape, spread = np.log(seen), (2.0 - p) / (p - 1.0), phi * seen ** (p - 2.0)
         rate = shape * (log - np.log(p - 1.0)) - np.log(2.0 - p) - (1.0 + shape) * np.log(phi)
         few = spread > LEAST_SPREAD
-        series = log_wright_bessel(shape, 0.0, exp(np.where(few, rate, 0.0))) - log
+        series = log_wright_bessel(shape, 0.0, np.exp(np.where(few, rate, 0.0))) - log
         deviance = 1.0 / (spread * (1.0 - p) * (2.0 - p))
         far = p * (p - 3.0) / 24.0 * spread - deviance - 0.5 * (np.log(2.0 * np.pi * phi) + p * log)
         return np.where(y > 0.0, np.where(few, series, far), 0.0)

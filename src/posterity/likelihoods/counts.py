@@ -12,7 +12,13 @@ from scipy.special import expit, gammaln, polygamma, psi
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.kernel import average_softplus
-from posterity.likelihoods.likelihood import Kernel, Likelihood, ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import (
+    Kernel,
+    Likelihood,
+    ParametricLikelihood,
+    keep_positive,
+    named_row,
+)
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -220,10 +226,11 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
         return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and its curvature but for a part that is 0 on average, and may be negative."""
+        """r (psi(y + r) - psi(r) - log(1 + excess)), and its curvature."""
         r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
-        return slope, r * r * np.maximum(polygamma(1, r) - polygamma(1, y + r), 0.0)
+        usual = r * r * np.maximum(polygamma(1, r) - polygamma(1, y + r), 0.0)
+        return slope, keep_positive(usual - slope, usual)
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the mean exp(eta)."""

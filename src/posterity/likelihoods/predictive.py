@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -34,7 +35,7 @@ LEVELS, LEVEL_SHARES = (
     for part, shift in zip(np.polynomial.legendre.leggauss(24), (1.0, 0.0), strict=True)
 )
 BLOCK_ROWS = 1024
-TOLERANCE = 1e-12
+TOLERANCE, LEEWAY = 1e-12, 1e-9
 
 
 class Predictive(RowDistribution):
@@ -157,7 +158,8 @@ class Predictive(RowDistribution):
         )
         asked = np.flatnonzero(np.isfinite(variance) & ~np.isnan(value))
         result[np.isnan(value)] = np.nan
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of SciPy's distributions
             for part in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
                 for start in range(0, len(part), BLOCK_ROWS):
                     some = part[start : start + BLOCK_ROWS]
@@ -176,10 +178,17 @@ class Predictive(RowDistribution):
         return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
 
     def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
-        """Least target whose probability is at least q, by bisection."""
-        observed = self.likelihood.distribution(mean + std * NODES)
-        ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
-        least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+        """Least target whose probability is at least q, by bisection.
+
+        It lies between those of the outermost nodes, where targets grow with eta or fall.
+        """
+        for nodes in (NODES[[0, -1]], NODES):
+            observed = self.likelihood.distribution(mean + std * nodes)
+            ends = np.broadcast_to(observed.ppf(q), (len(nodes), len(mean)))
+            least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+            below, above = (self._probability(end, mean, std) for end in (least - self._unit, most))
+            if np.all((below <= q + LEEWAY) & (above >= q - LEEWAY)):
+                break
         return solved_quantile(
             lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
         )
