@@ -113,6 +113,10 @@ class Likelihood:
         assert self.parameter is not None
         return replace(self, **{self.parameter.name: value})  # type: ignore[type-var]
 
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The same of some rows, for a parameter that has a value for each row."""
+        return self
+
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
 
@@ -198,6 +202,11 @@ class ParametricLikelihood(Likelihood):
                 f"the {name} of {kind}() is learned by a model: give {kind}({name}=...) here"
             )
         return value
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The same of some rows, for a parameter that has a value for each row."""
+        value = self._read_parameter()[1]
+        return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
 
     def _read_parameter(self) -> tuple[str, Any]:
         assert self.parameter is not None
