@@ -151,11 +151,11 @@ class Predictive(RowDistribution):
         result[np.isnan(value)] = np.nan
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of SciPy's distributions
-            for part in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
-                for start in range(0, len(part), BLOCK_ROWS):
-                    some = part[start : start + BLOCK_ROWS]
-                    each = self.likelihood.take(numbers[some]), mean[some], variance[some]
-                    part = type(self)(*each)
+            for alike in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
+                for start in range(0, len(alike), BLOCK_ROWS):
+                    some = alike[start : start + BLOCK_ROWS]
+                    likelihood = self.likelihood.take(numbers[some])
+                    part = type(self)(likelihood, mean[some], variance[some])
                     result[some] = formula(part, value[some], mean[some], np.sqrt(variance[some]))
         return np.asarray(result.reshape(shape)[()])
 
