@@ -31,7 +31,9 @@ MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
 class PowerOfMean(ParametricLikelihood):
     """An exponential dispersion model (Jorgensen 1987): variance = dispersion mean^power."""
 
-    parameter: ClassVar[Parameter] = Parameter("dispersion", stats.norm(MEAN, SD).logpdf, ENDS)
+    parameter: ClassVar[Parameter] = Parameter(
+        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0
+    )
 
     dispersion: float | None
     power: float
@@ -43,7 +45,7 @@ class PowerOfMean(ParametricLikelihood):
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """(y mean^(1 - power) / (1 - power) - mean^(2 - power) / (2 - power)) / dispersion + .."""
-        return self._combine(y, self._raise(eta, 0.0))[0]
+        return self._sum(y, *self._raise(y, eta, 0.0))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """(y - mean) mean^(1 - power) / dispersion, and its curvature.
@@ -51,11 +53,12 @@ class PowerOfMean(ParametricLikelihood):
         Of a power above 2 that may be negative: it is then a share of the expected one,
         mean^(2 - power) / dispersion.
         """
-        return self._combine(y, self._raise(eta, 0.0))[1:]
+        return self._differentiate(*self._raise(y, eta, 0.0))
 
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """The same with averages of powers of the mean."""
-        return self._combine(y, self._raise(mean, variance))
+        powers = self._raise(y, mean, variance)
+        return self._sum(y, *powers), *self._differentiate(*powers)
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
@@ -73,20 +76,21 @@ class PowerOfMean(ParametricLikelihood):
         """The part of the log density without eta."""
         raise NotImplementedError
 
-    def _raise(self, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
-        """Averages of exp(eta)^(1 - power) and exp(eta)^(2 - power)."""
+    def _raise(self, y: Array, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
+        """Averages of y exp(eta)^(1 - power) and exp(eta)^(2 - power), over the dispersion."""
         first, second = (
-            exp(k * mean + 0.5 * k * k * np.asarray(variance))
+            exp(k * mean + 0.5 * k * k * np.asarray(variance)) / self.known
             for k in (1.0 - self.power, 2.0 - self.power)
         )
-        return first, second
+        return y * first, second
 
-    def _combine(self, y: Array, powers: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        p = self.power
-        of_target, of_mean = (each / self.known for each in (y * powers[0], powers[1]))
-        value = of_target / (1.0 - p) - of_mean / (2.0 - p) + self.log_base_density(y)
-        curvature = keep_positive((p - 1.0) * of_target + (2.0 - p) * of_mean, of_mean)
-        return value, of_target - of_mean, curvature
+    def _sum(self, y: Array, of_target: Array, of_mean: Array) -> Array:
+        value = of_target / (1.0 - self.power) - of_mean / (2.0 - self.power)
+        return value + self.log_base_density(y)
+
+    def _differentiate(self, of_target: Array, of_mean: Array) -> tuple[Array, Array]:
+        bend = (self.power - 1.0) * of_target + (2.0 - self.power) * of_mean
+        return of_target - of_mean, keep_positive(bend, of_mean)
 
 
 @dataclass(frozen=True)

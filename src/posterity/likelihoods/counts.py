@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, gammaln, polygamma, psi
+from scipy.special import expit, gammaln, psi
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.kernel import average_softplus
@@ -20,6 +20,7 @@ from posterity.likelihoods.likelihood import (
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
@@ -229,7 +230,7 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
         """r (psi(y + r) - psi(r) - log(1 + excess)), and its curvature."""
         r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
-        usual = r * r * np.maximum(polygamma(1, r) - polygamma(1, y + r), 0.0)
+        usual = r * r * np.maximum(trigamma(r) - trigamma(y + r), 0.0)
         return slope, keep_positive(usual - slope, usual)
 
     def distribution(self, eta: Array) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betaln, expit, gammaln, log_expit, logit, polygamma, psi
+from scipy.special import betaln, expit, gammaln, log_expit, logit, psi
 
 from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
@@ -19,6 +19,7 @@ from posterity.likelihoods.likelihood import (
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ class Beta(ParametricLikelihood, Share):
         a, b = _split(self.known, eta)
         rise = a * expit(-eta)
         slope = rise * (logit(y) - psi(a) + psi(b))
-        usual = rise * rise * (polygamma(1, a) + polygamma(1, b))
+        usual = rise * rise * (trigamma(a) + trigamma(b))
         return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
     def distribution(self, eta: Array) -> Any:
@@ -223,7 +224,7 @@ class BetaBinomial(ParametricLikelihood, Successes):
         (a, b), failures = _split(self.known, eta), self.trials - y
         rise = a * expit(-eta)
         slope = rise * (psi(y + a) - psi(a) - psi(failures + b) + psi(b))
-        fall = polygamma(1, a) - polygamma(1, y + a) + polygamma(1, b) - polygamma(1, failures + b)
+        fall = trigamma(a) - trigamma(y + a) + trigamma(b) - trigamma(failures + b)
         usual = rise * rise * np.maximum(fall, 0.0)
         return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
