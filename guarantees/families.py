@@ -69,7 +69,7 @@ def coefficients(rng: np.random.Generator, *, family: str, n: int, rows: bool) -
     """95% intervals of two effects."""
     model = _learn(rng, family, n, rows)[0]
     low, high = np.array(model.posterior_.interval(0.95))[1:].T
-    return int(np.sum((low <= TRUTH) & (TRUTH <= high))), 2
+    return int(np.sum((low <= TRUTH) & (high >= TRUTH))), 2
 
 
 def parameters(rng: np.random.Generator, *, family: str, n: int, rows: bool) -> tuple[int, int]:
