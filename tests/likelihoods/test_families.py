@@ -295,11 +295,15 @@ def test_rows_batches_and_files_tell_nearly_the_same(
 def test_predictions_with_a_parameter_for_each_row_are_those_of_some_rows() -> None:
     """More rows than are asked together at once."""
     X, y = draw(Weibull(), 1100)
-    each = Weibull(np.exp(0.1 * X[:, 0])).predictive(0.5 * X[:, 0], np.full(1100, 0.1))
-    for ask in (lambda one, y: one.cdf(y), lambda one, _: one.mean(), lambda one, _: one.ppf(0.9)):
+    shapes = np.exp(0.1 * X[:, 0])
+    each = Weibull().with_parameter(shapes).predictive(0.5 * X[:, 0], np.full(1100, 0.1))
+    asked: list[Any] = [
+        *(lambda one, y: one.cdf(y), lambda one, _: one.mean(), lambda one, _: one.ppf(0.9))
+    ]
+    for ask in asked:
         whole = ask(each, y)
         np.testing.assert_array_equal(ask(each[1050:1060], y[1050:1060]), whole[1050:1060])
-        alone = Weibull(np.exp(0.1 * X[7, 0])).predictive(0.5 * X[7:8, 0], np.full(1, 0.1))
+        alone = Weibull(shapes[7]).predictive(0.5 * X[7:8, 0], np.full(1, 0.1))
         np.testing.assert_allclose(ask(alone, y[7:8]), whole[7:8])
 
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from posterity.likelihoods import Likelihood
 
 
 class HasRelativities:
     """What models of ratios say of their factors."""
 
-    if TYPE_CHECKING:
-
-        def summary(self, level: float = 0.95, *, base: Any = None) -> Any: ...
-        def _likelihood(self) -> Likelihood: ...
-
-    def relativities(self, X: Any, exposure: ArrayLike | None = None, level: float = 0.95) -> Any:
+    def relativities(
+        self: Any, X: Any, exposure: ArrayLike | None = None, level: float = 0.95
+    ) -> Any:
         """Tariff table: the levels of each factor, as ratios to the one of most exposure.
 
         Parameters

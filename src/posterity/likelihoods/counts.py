@@ -119,8 +119,15 @@ def _log_density_of_dispersion(t: Array) -> Array:
 class QuadraticVariance(Counts):
     """Counts whose variance is rate + dispersion rate^2 (NB2)."""
 
-    dispersion: float | None
-    known: Any
+    @property
+    def dispersion(self) -> Any:
+        """The dispersion, None where it is learned."""
+        raise NotImplementedError
+
+    @property
+    def known(self) -> Any:
+        """The dispersion."""
+        return self.dispersion
 
     @property
     def kernel_code(self) -> Kernel:
@@ -191,8 +198,10 @@ class Geometric(QuadraticVariance):
     array([0.333333])
     """
 
-    dispersion: ClassVar[float] = 1.0
-    known: ClassVar[float] = 1.0
+    @property
+    def dispersion(self) -> float:
+        """It is 1."""
+        return 1.0
 
 
 @dataclass(frozen=True)

@@ -236,4 +236,4 @@ class BetaBinomial(ParametricLikelihood, Successes):
 def _split(precision: Any, eta: Array) -> tuple[Array, Array]:
     """Both parameters of a beta distribution."""
     with np.errstate(under="ignore"):
-        return tuple(np.maximum(precision * expit(each), NEAREST) for each in (eta, -eta))  # type: ignore[return-value]
+        return tuple(np.maximum(precision * expit(each), NEAREST) for each in (eta, -eta))
