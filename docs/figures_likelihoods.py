@@ -1,4 +1,4 @@
-"""Draw the figures of the pages on outliers, classes and counts (`make figures`)."""
+"""Draw the figures of the pages on outliers, classes, counts and likelihoods (`make figures`)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ from posterity import (
     BayesianPoissonRegression,
     BayesianQuantileRegression,
     BayesianRobustRegression,
+)
+from posterity.likelihoods import (
+    Beta,
+    BetaBinomial,
+    Gamma,
+    InverseGaussian,
+    LogLogistic,
+    LogNormal,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Tweedie,
+    VonMises,
+    Weibull,
 )
 
 Array = NDArray[np.float64]
@@ -132,6 +146,37 @@ def counts() -> Figure:
     return figure
 
 
+def families() -> Figure:
+    """A picture of each family: the target at three values of eta."""
+    shown: list[tuple[str, Any, Array]] = [
+        ("Weibull(2)", Weibull(2.0), np.linspace(0.01, 8.0, 400)),
+        ("LogLogistic(3)", LogLogistic(3.0), np.linspace(0.01, 8.0, 400)),
+        ("LogNormal(0.6)", LogNormal(0.6), np.linspace(0.01, 8.0, 400)),
+        ("Gamma(2)", Gamma(2.0), np.linspace(0.01, 8.0, 400)),
+        ("InverseGaussian(0.5)", InverseGaussian(0.5), np.linspace(0.01, 8.0, 400)),
+        ("Tweedie(1.5, 0.8): also 0", Tweedie(1.5, 0.8), np.linspace(0.0, 8.0, 400)),
+        ("Beta(6)", Beta(6.0), np.linspace(0.005, 0.995, 400)),
+        ("VonMises(4)", VonMises(4.0), np.linspace(-np.pi, np.pi, 400)),
+        ("Poisson", Poisson(), np.arange(12.0)),
+        ("NegativeBinomial(1)", NegativeBinomial(1.0), np.arange(12.0)),
+        ("BetaBinomial(10, 4)", BetaBinomial(10, 4.0), np.arange(11.0)),
+        ("Ordinal(5, gaps of 1)", Ordinal(5, (1.0, 1.0, 1.0)), np.arange(5.0)),
+    ]
+    figure = Figure(figsize=(10.5, 7.0), layout="constrained")
+    for ax, (name, likelihood, y) in zip(figure.subplots(3, 4).ravel(), shown, strict=True):
+        for eta, color in ((-0.5, BLUE), (0.4, ORANGE), (1.3, GREEN)):
+            density = np.exp(likelihood.log_density(y, np.full(len(y), eta)))
+            style = "o-" if y[1] == np.round(y[1]) else "-"
+            first = int(style == "-" and y[0] == 0.0)  # the probability of 0 is no density
+            ax.plot(y[:first], density[:first], "o", color=color, ms=4)
+            ax.plot(y[first:], density[first:], style, color=color, ms=3, label=f"eta = {eta}")
+        ax.set_title(name, loc="left", fontsize=10)
+        ax.set_yticks([])
+        ax.set_ylim(bottom=0.0)
+    figure.axes[0].legend(frameon=False, fontsize=8)
+    return figure
+
+
 # ---- generative versus discriminative ------------------------------------------------------------
 
 
@@ -211,6 +256,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "outliers": outliers,
     "classes": classes,
     "counts": counts,
+    "families": families,
     "generative": generative,
 }
 

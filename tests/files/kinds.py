@@ -159,6 +159,7 @@ def _targets_and_noises() -> Iterator[Kind]:
     some[::7, 1] = np.nan
     whole = np.round(np.abs(Y))
     linear, prior = BayesianLinearRegression, Normal(1.0, 0.5)
+    positive = np.exp(0.1 * Y)
     generalized, binary = BayesianGeneralizedLinear, (LABELS == "yes") * 1.0
     logistic, shared = BayesianLogisticRegression, strategies.SharedScale()
     slow, fast = Stabilized(discount=0.98), Adaptive(discounts=(1.0, 0.9))
@@ -189,6 +190,18 @@ def _targets_and_noises() -> Iterator[Kind]:
         ("quantile likelihood", generalized(families.Quantile(0.5, 1.0)), Y),
         ("poisson likelihood", generalized(families.Poisson()), whole),
         ("negative binomial likelihood", generalized(families.NegativeBinomial(0.5)), whole),
+        ("clustered counts", generalized(families.LinearNegativeBinomial(0.5)), whole),
+        ("geometric", generalized(families.Geometric()), whole),
+        ("binomial", generalized(families.Binomial(9)), whole % 9.0),
+        ("beta binomial", generalized(families.BetaBinomial(9, 2.0)), whole % 9.0),
+        ("weibull", generalized(families.Weibull(2.0)), positive),
+        ("exponential", generalized(families.Exponential()), positive),
+        ("log logistic", generalized(families.LogLogistic(2.0)), positive),
+        ("log normal", generalized(families.LogNormal(0.5)), positive),
+        ("inverse gaussian", generalized(families.InverseGaussian(0.1)), positive),
+        ("tweedie", generalized(families.Tweedie(1.5, 1.0)), whole),
+        ("beta", generalized(families.Beta(4.0)), positive / (1.0 + positive)),
+        ("von mises", generalized(families.VonMises(4.0)), np.tanh(Y)),
     ]  # fmt: skip
     for name, model, y in each:
         yield Kind(name, _fit(model, y), _dense(y))

@@ -53,7 +53,8 @@ Examples:
 
 \b
 Models: words with plus signs between, at most one of each kind.
-  target      linear (the default), robust[:DF], quantile[:0.9], poisson; logistic elsewhere
+  target      linear (the default), robust[:DF], quantile[:0.9], poisson; logistic elsewhere;
+              or a likelihood, as gamma, weibull, beta, tweedie[:1.5], ordinal:5
   prior       auto (the default), ard, flat, prior:NUMBER
   basis       spline[:KNOTS], hsgp[:FUNCTIONS], polynomial[:DEGREE], bumps[:CENTRES],
               fourier[:FREQUENCIES], random-fourier[:FUNCTIONS]; else straight lines

@@ -110,7 +110,13 @@ def _kind(word: str, model: str) -> str:
     if name in ways.KINDS or name == "none":
         ways.parse(word)
         return "forgetting"
-    listed = ", ".join([*FAMILIES, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
+    from posterity.likelihoods import words as likelihoods
+
+    if likelihoods.is_name(name):
+        likelihoods.read_likelihood(word)
+        return "family"
+    families = [*FAMILIES, *(one.replace(" ", "-") for one in likelihoods.NAMED)]
+    listed = ", ".join([*families, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
     raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 
 
@@ -141,9 +147,11 @@ def read_precision(text: str) -> float | None:
     return precision if 0.0 <= precision < float("inf") else None
 
 
-def _family(word: str) -> tuple[str, dict[str, float]]:
+def _family(word: str) -> tuple[str, dict[str, Any]]:
     """The class, and the parameter that the number is for."""
     name, colon, number = word.partition(":")
+    if name not in FAMILIES:
+        return "BayesianGeneralizedLinear", {"likelihood": word}
     kind, parameter = FAMILIES[name]
     if not parameter:
         if colon:

@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.generalized._relativities import HasRelativities
 from posterity.generalized.base import GeneralizedModel
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.words import read_likelihood
@@ -22,7 +23,7 @@ from posterity.other_names import accept_other_names
 Array = NDArray[np.float64]
 
 
-class GeneralizedRegression(RegressorMixin, GeneralizedModel):
+class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
     """Base of models of numbers, whose rows may have offsets."""
 
     @property
@@ -325,7 +326,7 @@ class BayesianGeneralizedLinear(GeneralizedRegression):
     Parameters
     ----------
     likelihood : Likelihood or str
-        A name, "bernoulli", "poisson" or "gamma"; one of
+        A name, as "bernoulli", "weibull" or "tweedie:1.6"; one of
         :mod:`posterity.likelihoods`, as ``Bernoulli("probit")``; or your own. What it has as
         parameters (a scale, a dispersion) is taken as known, but for those that are left open, as
         in ``Gamma()``: these are learned.

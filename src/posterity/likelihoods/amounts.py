@@ -13,7 +13,7 @@ from scipy.special import gammainc, gammaln, log_wright_bessel
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.lifetimes import check_positive, exp
-from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -31,10 +31,14 @@ MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
 class PowerOfMean(ParametricLikelihood):
     """An exponential dispersion model (Jorgensen 1987): variance = dispersion mean^power."""
 
-    parameter: ClassVar[Parameter] = Parameter("dispersion", stats.norm(MEAN, SD).logpdf, ENDS)
+    parameter: ClassVar[Parameter] = Parameter(
+        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0
+    )
 
-    dispersion: float | None
-    power: float
+    @property
+    def power(self) -> Any:
+        """The power of the mean."""
+        raise NotImplementedError
 
     @property
     def ratio(self) -> str:
@@ -43,19 +47,20 @@ class PowerOfMean(ParametricLikelihood):
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """(y mean^(1 - power) / (1 - power) - mean^(2 - power) / (2 - power)) / dispersion + .."""
-        return self._combine(y, self._raise(eta, 0.0))[0]
+        return self._sum(y, *self._raise(y, eta, 0.0))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """(y - mean) mean^(1 - power) / dispersion, and its curvature.
 
-        That is the expected one, mean^(2 - power) / dispersion, of a power above 2, where the
-        observed one may be negative.
+        Of a power above 2 that may be negative: it is then a share of the expected one,
+        mean^(2 - power) / dispersion.
         """
-        return self._combine(y, self._raise(eta, 0.0))[1:]
+        return self._differentiate(*self._raise(y, eta, 0.0))
 
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """The same with averages of powers of the mean."""
-        return self._combine(y, self._raise(mean, variance))
+        powers = self._raise(y, mean, variance)
+        return self._sum(y, *powers), *self._differentiate(*powers)
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
@@ -73,19 +78,21 @@ class PowerOfMean(ParametricLikelihood):
         """The part of the log density without eta."""
         raise NotImplementedError
 
-    def _raise(self, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
-        """Averages of exp(eta)^(1 - power) and exp(eta)^(2 - power)."""
+    def _raise(self, y: Array, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
+        """Averages of y exp(eta)^(1 - power) and exp(eta)^(2 - power), over the dispersion."""
         first, second = (
-            exp(k * mean + 0.5 * k * k * np.asarray(variance))
+            exp(k * mean + 0.5 * k * k * np.asarray(variance)) / self.known
             for k in (1.0 - self.power, 2.0 - self.power)
         )
-        return first, second
+        return y * first, second
 
-    def _combine(self, y: Array, powers: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        p, share = self.power, self.power - 1.0 if self.power < 2.0 else 0.0
-        of_target, of_mean = (each / self.known for each in (y * powers[0], powers[1]))
-        value = of_target / (1.0 - p) - of_mean / (2.0 - p) + self.log_base_density(y)
-        return value, of_target - of_mean, share * of_target + (1.0 - share) * of_mean
+    def _sum(self, y: Array, of_target: Array, of_mean: Array) -> Array:
+        value = of_target / (1.0 - self.power) - of_mean / (2.0 - self.power)
+        return value + self.log_base_density(y)
+
+    def _differentiate(self, of_target: Array, of_mean: Array) -> tuple[Array, Array]:
+        bend = (self.power - 1.0) * of_target + (2.0 - self.power) * of_mean
+        return of_target - of_mean, keep_positive(bend, of_mean)
 
 
 @dataclass(frozen=True)
@@ -111,9 +118,12 @@ class InverseGaussian(PowerOfMean):
     (array([0.5]), np.float64(0.2))
     """
 
-    power: ClassVar[float] = 3.0
-
     dispersion: float | None = None
+
+    @property
+    def power(self) -> float:
+        """It is 3."""
+        return 3.0
 
     def log_base_density(self, y: Array) -> Array:
         """-(log(2 pi dispersion y^3) + 1 / (dispersion y)) / 2."""
@@ -174,7 +184,7 @@ class Tweedie(PowerOfMean):
         log, shape, spread = np.log(seen), (2.0 - p) / (p - 1.0), phi * seen ** (p - 2.0)
         rate = shape * (log - np.log(p - 1.0)) - np.log(2.0 - p) - (1.0 + shape) * np.log(phi)
         few = spread > LEAST_SPREAD
-        series = log_wright_bessel(shape, 0.0, exp(np.where(few, rate, 0.0))) - log
+        series = log_wright_bessel(shape, 0.0, np.exp(np.where(few, rate, 0.0))) - log
         deviance = 1.0 / (spread * (1.0 - p) * (2.0 - p))
         far = p * (p - 3.0) / 24.0 * spread - deviance - 0.5 * (np.log(2.0 * np.pi * phi) + p * log)
         return np.where(y > 0.0, np.where(few, series, far), 0.0)

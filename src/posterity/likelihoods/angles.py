@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import i0e
 
-from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.distributions.any_mixture import solved_quantile
+from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -53,10 +54,11 @@ class VonMises(ParametricLikelihood):
         return k * (np.cos(off) - 1.0) - np.log(2.0 * np.pi * i0e(k))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and the curvature but for a part that is 0 on average, where positive."""
+        """concentration turn sin(off), with turn = 2 / (1 + eta^2), and its curvature."""
         off, turn = y - 2.0 * np.arctan(eta), 2.0 / (1.0 + np.square(eta))
         slope = self.known * turn * np.sin(off)
-        return slope, self.known * turn * turn * np.maximum(np.cos(off), 0.0)
+        usual = self.known * turn * turn
+        return slope, keep_positive(usual * np.cos(off) + slope * turn * eta, usual)
 
     def start(self, y: Array) -> Array:
         """Return starting values: half of the direction, shrunk to the mean one."""
@@ -65,7 +67,7 @@ class VonMises(ParametricLikelihood):
 
     def distribution(self, eta: Array) -> Any:
         """Von Mises around 2 arctan(eta)."""
-        return stats.vonmises(self.known, loc=2.0 * np.arctan(eta))
+        return Directions(self.known, 2.0 * np.arctan(eta))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all lie from -pi to pi."""
@@ -75,3 +77,28 @@ class VonMises(ParametricLikelihood):
             "a direction under VonMises must lie from -pi to pi: of degrees give "
             "numpy.radians(degrees), and subtract 2 pi of what is above pi",
         )
+
+
+class Directions:
+    """Von Mises distributions from ``centre`` - pi to ``centre`` + pi, as SciPy's frozen ones."""
+
+    def __init__(self, concentration: Any, centre: Array) -> None:
+        self.concentration, self.centre = concentration, centre
+        known = stats.vonmises(concentration, loc=centre)
+        self.logpdf, self.cdf, self.rvs = known.logpdf, known.cdf, known.rvs
+
+    def mean(self) -> Array:
+        """The centre."""
+        return self.centre
+
+    def var(self) -> Array:
+        """Average square of the angle from the centre, by the midpoints of 400 sectors."""
+        angle = np.pi * (2.0 * np.arange(400.0) + 1.0) / 400.0 - np.pi
+        shares = np.exp(np.multiply.outer(self.concentration, np.cos(angle) - 1.0))
+        spread = (shares @ np.square(angle)) / shares.sum(axis=-1)
+        return np.asarray(spread + 0.0 * self.centre)
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Quantiles, by bisection."""
+        q, centre = np.broadcast_arrays(q, self.centre)
+        return solved_quantile(self.cdf, q, centre - np.pi, centre + np.pi)

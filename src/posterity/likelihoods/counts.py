@@ -8,12 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, gammaln, polygamma, psi
+from scipy.special import expit, gammaln, psi
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.kernel import average_softplus
-from posterity.likelihoods.likelihood import Kernel, Likelihood, ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import (
+    Kernel,
+    Likelihood,
+    ParametricLikelihood,
+    keep_positive,
+    named_row,
+)
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
@@ -112,8 +119,15 @@ def _log_density_of_dispersion(t: Array) -> Array:
 class QuadraticVariance(Counts):
     """Counts whose variance is rate + dispersion rate^2 (NB2)."""
 
-    dispersion: float | None
-    known: Any
+    @property
+    def dispersion(self) -> Any:
+        """The dispersion, None where it is learned."""
+        raise NotImplementedError
+
+    @property
+    def known(self) -> Any:
+        """The dispersion."""
+        return self.dispersion
 
     @property
     def kernel_code(self) -> Kernel:
@@ -184,8 +198,10 @@ class Geometric(QuadraticVariance):
     array([0.333333])
     """
 
-    dispersion: ClassVar[float] = 1.0
-    known: ClassVar[float] = 1.0
+    @property
+    def dispersion(self) -> float:
+        """It is 1."""
+        return 1.0
 
 
 @dataclass(frozen=True)
@@ -220,10 +236,11 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
         return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and its curvature but for a part that is 0 on average, and may be negative."""
+        """r (psi(y + r) - psi(r) - log(1 + excess)), and its curvature."""
         r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
-        return slope, r * r * np.maximum(polygamma(1, r) - polygamma(1, y + r), 0.0)
+        usual = r * r * np.maximum(trigamma(r) - trigamma(y + r), 0.0)
+        return slope, keep_positive(usual - slope, usual)
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the mean exp(eta)."""

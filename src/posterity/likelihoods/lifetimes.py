@@ -16,8 +16,8 @@ from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
 
-# Beyond this exp, times the square of a shape, overflows.
-LARGEST_LOG = 600.0
+# Beyond this the square of exp, times that of a shape, overflows.
+LARGEST_LOG = 300.0
 # Mean and standard deviation of the log of the shape before data, and its ends.
 MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))
 

@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 # Variance of eta where its cavity is flat: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
 VAGUE_VARIANCE = 100.0
+# Of the usual curvature, what that of a row is at least.
+LEAST_SHARE = 0.2
 # Step of eta for finite differences: rounding and truncation error are then about equal.
 STEP = 1e-2
 # Range of the search for the eta of a mean, and the number of bisections.
@@ -122,6 +124,10 @@ class Likelihood:
         """The same with these values (m,) of all parameters that are learned."""
         return self.with_parameter(values if self.parameter is None else values.item())
 
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The same of some rows, for a parameter that has a value for each row."""
+        return self
+
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
 
@@ -208,9 +214,22 @@ class ParametricLikelihood(Likelihood):
             )
         return value
 
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """The same of some rows, for a parameter that has a value for each row."""
+        value = self._read_parameter()[1]
+        return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
+
     def _read_parameter(self) -> tuple[str, Any]:
         assert self.parameter is not None
         return self.parameter.name, getattr(self, self.parameter.name)
+
+
+def keep_positive(curvature: Array, usual: Array) -> Array:
+    """Curvatures (n,), where these are negative or small a share of the ``usual``, positive, ones.
+
+    A row's site has a precision, whatever its log density does.
+    """
+    return np.maximum(curvature, LEAST_SHARE * usual)
 
 
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:

@@ -10,6 +10,8 @@ from posterity.likelihoods.observation import Observation
 Array = NDArray[np.float64]
 
 MOST_STEPS = 400
+# Of so many rows, the share that is searched for apart.
+MANY, FEW = 1000, 0.25
 
 
 def modes(
@@ -67,6 +69,11 @@ def modes(
             high = np.where(slow & (tried[0] > 0.0), middle, high)
             place = np.where(slow, middle, place)
             value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
-        if done.all():
+        left = np.flatnonzero(~done)
+        if len(left) == 0:
+            break
+        if len(y) > MANY and len(left) <= FEW * len(y):  # those that take long, by themselves
+            rest = likelihood.take(left), y[left], mean[left], variance[left], weights[left]
+            place[left] = modes(*rest, close)
             break
     return place

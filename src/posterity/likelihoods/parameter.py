@@ -18,7 +18,7 @@ class Parameter(NamedTuple):
     """The log density of t before data, between two ends.
 
     Where one value stands for all, it is the mean of exp(t), or that of exp(``power`` t): -1 where
-    targets vary the less, the larger the parameter is.
+    targets vary the less, the larger the parameter is, and 0 for exp of the mean of t.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -34,7 +35,7 @@ LEVELS, LEVEL_SHARES = (
     for part, shift in zip(np.polynomial.legendre.leggauss(24), (1.0, 0.0), strict=True)
 )
 BLOCK_ROWS = 1024
-TOLERANCE = 1e-12
+TOLERANCE, LEEWAY = 1e-12, 1e-9
 
 
 class Predictive(RowDistribution):
@@ -99,46 +100,35 @@ class Predictive(RowDistribution):
     # ---- what families say of themselves ----
 
     def _rows(self, index: Any) -> Self:
-        return type(self)(self.likelihood, self.eta_mean[index], self.eta_variance[index])
+        rows = self._numbers[index]
+        return type(self)(
+            self.likelihood.take(rows), self.eta_mean[index], self.eta_variance[index]
+        )
 
     def _flat(self) -> Any:
         return np.isinf(self.eta_variance).astype(np.float64)
 
     def _mean(self) -> Array:
-        def average(_: Array, mean: Array, std: Array) -> Array:
-            return self._average(mean, std, lambda observed: observed.mean())
-
-        return self._each(average, np.zeros(()), self.eta_mean)
+        return self._each(type(self)._expect, np.zeros(()), self.eta_mean)
 
     def _median(self) -> Array:
         return np.where(self.is_flat(), self.eta_mean, self._ppf(np.asarray(0.5)))
 
     def _var(self) -> Array:
-        def spread(_: Array, mean: Array, std: Array) -> Array:
-            observed = self.likelihood.distribution(mean + std * NODES)
-            # Without a mean there is no variance, either.
-            both = observed.var(), observed.mean()
-            within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
-            between = np.square(centre - np.sum(SHARES * centre, axis=0))
-            return np.nan_to_num(np.sum(SHARES * (within + between), axis=0), nan=np.inf)
-
-        return self._each(spread, np.zeros(()), np.inf)
+        return self._each(type(self)._vary, np.zeros(()), np.inf)
 
     def _logpdf(self, y: Array) -> Array:
-        def log_density(y: Array, mean: Array, std: Array) -> Array:
-            return moment_sites(self.likelihood, y, mean, np.square(std)).log_normalizer
-
-        return self._each(log_density, y, 0.0)
+        return self._each(type(self)._log_density, y, 0.0)
 
     def _cdf(self, y: Array) -> Array:
-        return self._each(self._probability, y, 0.5)
+        return self._each(type(self)._probability, y, 0.5)
 
     def _ppf(self, q: Array) -> Array:
         ends = np.where(q < 0.5, -np.inf, np.where(q > 0.5, np.inf, self.eta_mean))
-        return self._each(self._quantile, q, ends)
+        return self._each(type(self)._quantile, q, ends)
 
     def _crps(self, y: Array) -> Array:
-        return self._each(self._score, y, np.inf)
+        return self._each(type(self)._score, y, np.inf)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         eta = self.eta_mean + np.sqrt(self.eta_variance) * rng.standard_normal(size)
@@ -149,20 +139,44 @@ class Predictive(RowDistribution):
     # ---- inner ----
 
     def _each(self, formula: Callable[..., Array], values: Array, flat: ArrayLike) -> Array:
-        """``formula(values, mean, std)`` of all rows (n,) that are not flat, in blocks."""
-        together = np.broadcast_arrays(values, self.eta_mean, self.eta_variance, flat)
-        shape = together[0].shape
+        """``formula(part, values, mean, std)`` of all rows (n,) that are not flat, in blocks."""
+        together = np.broadcast_arrays(
+            values, self.eta_mean, self.eta_variance, flat, self._numbers
+        )
+        shape, numbers = together[0].shape, together[4].ravel()
         value, mean, variance, result = (
-            np.array(one, dtype=np.float64).ravel() for one in together
+            np.array(one, dtype=np.float64).ravel() for one in together[:4]
         )
         asked = np.flatnonzero(np.isfinite(variance) & ~np.isnan(value))
         result[np.isnan(value)] = np.nan
-        with np.errstate(all="ignore"):
-            for part in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
-                for start in range(0, len(part), BLOCK_ROWS):
-                    some = part[start : start + BLOCK_ROWS]
-                    result[some] = formula(value[some], mean[some], np.sqrt(variance[some]))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of SciPy's distributions
+            for alike in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
+                for start in range(0, len(alike), BLOCK_ROWS):
+                    some = alike[start : start + BLOCK_ROWS]
+                    likelihood = self.likelihood.take(numbers[some])
+                    part = type(self)(likelihood, mean[some], variance[some])
+                    result[some] = formula(part, value[some], mean[some], np.sqrt(variance[some]))
         return np.asarray(result.reshape(shape)[()])
+
+    @property
+    def _numbers(self) -> NDArray[np.intp]:
+        """Numbers of the rows."""
+        return np.arange(self.eta_mean.size).reshape(self.shape)
+
+    def _expect(self, _: Array, mean: Array, std: Array) -> Array:
+        return self._average(mean, std, lambda observed: observed.mean())
+
+    def _vary(self, _: Array, mean: Array, std: Array) -> Array:
+        observed = self.likelihood.distribution(mean + std * NODES)
+        # Without a mean there is no variance, either.
+        both = observed.var(), observed.mean()
+        within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
+        between = np.square(centre - np.sum(SHARES * centre, axis=0))
+        return np.nan_to_num(np.sum(SHARES * (within + between), axis=0), nan=np.inf)
+
+    def _log_density(self, y: Array, mean: Array, std: Array) -> Array:
+        return moment_sites(self.likelihood, y, mean, np.square(std)).log_normalizer
 
     def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
         """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
@@ -176,10 +190,17 @@ class Predictive(RowDistribution):
         return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
 
     def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
-        """Least target whose probability is at least q, by bisection."""
-        observed = self.likelihood.distribution(mean + std * NODES)
-        ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
-        least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+        """Least target whose probability is at least q, by bisection.
+
+        It lies between those of the outermost nodes, where targets grow with eta or fall.
+        """
+        for nodes in (NODES[[0, -1]], NODES):
+            observed = self.likelihood.distribution(mean + std * nodes)
+            ends = np.broadcast_to(observed.ppf(q), (len(nodes), len(mean)))
+            least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+            below, above = (self._probability(end, mean, std) for end in (least - self._unit, most))
+            if np.all((below <= q + LEEWAY) & (above >= q - LEEWAY)):
+                break
         return solved_quantile(
             lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
         )

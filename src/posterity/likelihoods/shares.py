@@ -8,19 +8,25 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betaln, expit, gammaln, log_expit, logit, polygamma, psi
+from scipy.special import betaln, expit, gammaln, log_expit, logit, psi
 
 from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.likelihood import Likelihood, ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import (
+    Likelihood,
+    ParametricLikelihood,
+    keep_positive,
+    named_row,
+)
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
 # Mean and standard deviation of the log of the precision before data, and its ends.
 MEAN, SD, ENDS = 2.0, 2.0, (np.log(1e-2), np.log(1e6))
 # A share of a distribution that is so near 0 or 1 has no density there.
-NEAREST = 1e-300
+NEAREST = 1e-150
 
 
 class Share(Likelihood):
@@ -85,11 +91,12 @@ class Beta(ParametricLikelihood, Share):
         return (a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - betaln(a, b)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and the expected curvature: the observed one may be negative."""
+        """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
         a, b = _split(self.known, eta)
         rise = a * expit(-eta)
         slope = rise * (logit(y) - psi(a) + psi(b))
-        return slope, rise * rise * (polygamma(1, a) + polygamma(1, b))
+        usual = rise * rise * (trigamma(a) + trigamma(b))
+        return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
     def distribution(self, eta: Array) -> Any:
         """Beta of this precision and the mean sigmoid(eta)."""
@@ -115,6 +122,7 @@ class Successes(Share):
         trials = read_scalar(self.trials, "trials")
         if not (trials >= 1 and trials % 1 == 0):
             raise ValueError(f"trials is {self.trials}: it must be a whole number, 1 or more")
+        object.__setattr__(self, "trials", int(trials))
 
     @property
     def whole(self) -> float:
@@ -212,12 +220,13 @@ class BetaBinomial(ParametricLikelihood, Successes):
         return betaln(y + a, self.trials - y + b) - betaln(a, b) + self._log_choices(y)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and its curvature but for a part that is 0 on average, and may be negative."""
+        """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
         (a, b), failures = _split(self.known, eta), self.trials - y
         rise = a * expit(-eta)
         slope = rise * (psi(y + a) - psi(a) - psi(failures + b) + psi(b))
-        fall = polygamma(1, a) - polygamma(1, y + a) + polygamma(1, b) - polygamma(1, failures + b)
-        return slope, rise * rise * np.maximum(fall, 0.0)
+        fall = trigamma(a) - trigamma(y + a) + trigamma(b) - trigamma(failures + b)
+        usual = rise * rise * np.maximum(fall, 0.0)
+        return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
     def distribution(self, eta: Array) -> Any:
         """Beta-binomial of this precision."""
@@ -227,4 +236,4 @@ class BetaBinomial(ParametricLikelihood, Successes):
 def _split(precision: Any, eta: Array) -> tuple[Array, Array]:
     """Both parameters of a beta distribution."""
     with np.errstate(under="ignore"):
-        return tuple(np.maximum(precision * expit(each), NEAREST) for each in (eta, -eta))  # type: ignore[return-value]
+        return tuple(np.maximum(precision * expit(each), NEAREST) for each in (eta, -eta))

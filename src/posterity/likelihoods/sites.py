@@ -30,6 +30,7 @@ def laplace_sites(
     mean: ArrayLike,
     variance: ArrayLike,
     weights: ArrayLike | None = None,
+    close: float = 0.0,
 ) -> Sites:
     """Find sites by Laplace's method, at the mode of likelihood times Gaussian.
 
@@ -44,6 +45,8 @@ def laplace_sites(
         nothing is: eta ~ Normal(mean, 10^2) is then believed instead, and the site tells of both.
     weights
         (n,) powers of the likelihood, 1 by default.
+    close
+        How near the mode is to be, in standard deviations of the posterior; 0: to rounding.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def laplace_sites(
     if likelihood.kinked:  # no curvature to go by
         return moment_sites(likelihood, y, mean, variance, weights)
     cavity = Cavity.of(likelihood, y, mean, variance)
-    mode = modes(likelihood, y, cavity.mean, cavity.variance, weights)
+    mode = modes(likelihood, y, cavity.mean, cavity.variance, weights, close)
     slope, curvature = likelihood.derivatives(y, mode)
     with np.errstate(over="ignore", invalid="ignore"):
         pull = (mode - cavity.mean) / cavity.variance

@@ -2,48 +2,115 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
+from posterity.likelihoods.amounts import InverseGaussian, Tweedie
+from posterity.likelihoods.angles import VonMises
 from posterity.likelihoods.classes import Bernoulli
-from posterity.likelihoods.counts import Poisson
+from posterity.likelihoods.counts import (
+    Geometric,
+    LinearNegativeBinomial,
+    NegativeBinomial,
+    Poisson,
+)
 from posterity.likelihoods.gamma import Gamma
+from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
+from posterity.likelihoods.noises import StudentT
+from posterity.likelihoods.ordinal import Ordinal
+from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 
-NAMED: dict[str, Likelihood] = {
-    "bernoulli": Bernoulli(),
-    "poisson": Poisson(),
-    "gamma": Gamma(),
+# A name may be followed by numbers, as in "tweedie:1.6" or "ordinal:5".
+NAMED: dict[str, type[Likelihood]] = {
+    "bernoulli": Bernoulli,
+    "poisson": Poisson,
+    "geometric": Geometric,
+    "negative binomial": NegativeBinomial,
+    "linear negative binomial": LinearNegativeBinomial,
+    "gamma": Gamma,
+    "inverse gaussian": InverseGaussian,
+    "tweedie": Tweedie,
+    "log normal": LogNormal,
+    "exponential": Exponential,
+    "weibull": Weibull,
+    "log logistic": LogLogistic,
+    "beta": Beta,
+    "von mises": VonMises,
+    "student t": StudentT,
+}
+WITH_NUMBER: dict[str, type[Likelihood]] = {
+    "binomial": Binomial,
+    "beta binomial": BetaBinomial,
+    "ordinal": Ordinal,
 }
 
 
 def read_likelihood(given: Any, *more: str) -> Likelihood:
     """The likelihood of a name, or itself; the message of an error lists ``more`` names, too.
 
+    A name may be followed by the numbers that the likelihood takes: "ordinal:5", "tweedie:1.6",
+    "student t:4,0.3". Hyphens and underscores are read as spaces.
+
     Examples
     --------
-    >>> read_likelihood("poisson")
-    Poisson()
+    >>> read_likelihood("poisson"), read_likelihood("ordinal:5")
+    (Poisson(), Ordinal(levels=5, gaps=None, link='logit'))
 
     Raises
     ------
     ValueError
-        For another name.
+        For another name, or numbers that the likelihood does not take.
     TypeError
         For what is neither a name nor a likelihood.
     """
-    names = ", ".join(map(repr, [*more, *NAMED]))
     if isinstance(given, str):
-        if given in NAMED:
-            return NAMED[given]
-        raise ValueError(
-            f"likelihood is {given!r}: it must be {names}, or a value of posterity.likelihoods"
-        )
+        return _read_name(given, more)
     if not isinstance(given, Likelihood):
         raise TypeError(
-            f"likelihood is {given!r}: it must be {names}, or an instance of a class derived from "
-            "posterity.likelihoods.Likelihood, as Poisson()"
+            f"likelihood is {given!r}: it must be {_list_names(more)}, or an instance of a class "
+            "derived from posterity.likelihoods.Likelihood, as Poisson()"
         )
     return given
 
 
-__all__ = ["read_likelihood"]
+def is_name(word: str) -> bool:
+    """Return True if a likelihood has this name, which may need a number.
+
+    Examples
+    --------
+    >>> is_name("log-normal"), is_name("ordinal"), is_name("spline")
+    (True, True, False)
+    """
+    return _as_written(word) in NAMED | WITH_NUMBER
+
+
+def _as_written(word: str) -> str:
+    return word.replace("-", " ").replace("_", " ")
+
+
+def _read_name(given: str, more: tuple[str, ...]) -> Likelihood:
+    written, colon, numbers = given.partition(":")
+    name = _as_written(written)
+    kind = (NAMED | WITH_NUMBER).get(name)
+    if kind is None or (name in WITH_NUMBER and not colon):
+        raise ValueError(
+            f"likelihood is {given!r}: it must be {_list_names(more)}, or a value of "
+            "posterity.likelihoods"
+        )
+    try:
+        values = [float(one) for one in numbers.split(",") if colon]
+    except ValueError as error:
+        raise ValueError(
+            f"likelihood is {given!r}: after the colon come numbers, as in 'ordinal:5'"
+        ) from error
+    if len(values) > (most := len(fields(kind))):  # type: ignore[arg-type]
+        raise ValueError(f"likelihood is {given!r}: {name!r} takes at most {most} numbers")
+    return kind(*values)
+
+
+def _list_names(more: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, [*more, *NAMED, *(f"{name}:5" for name in WITH_NUMBER)]))
+
+
+__all__ = ["is_name", "read_likelihood"]

@@ -68,15 +68,20 @@ def find_sites(
     mean: Array,
     variance: Array,
     weights: Array,
+    close: float = 0.0,
 ) -> Sites:
-    """Find sites by the approximation of that name; compiled code does it for known likelihoods."""
+    """Find sites by the approximation of that name; compiled code does it for known likelihoods.
+
+    Modes are searched for to rounding, or so ``close`` (:func:`laplace_sites`).
+    """
     code = likelihood.kernel_code
     if code is not None:
         moments = approximation == "moments"
         sites = kernel_sites(*code, moments, y, mean, variance, weights)
         return Sites(*sites)
-    find = laplace_sites if approximation == "laplace" else moment_sites
-    return find(likelihood, y, mean, variance, weights)
+    if approximation == "laplace":
+        return laplace_sites(likelihood, y, mean, variance, weights, close)
+    return moment_sites(likelihood, y, mean, variance, weights)
 
 
 def learn_rows(

@@ -34,6 +34,8 @@ MOST_ROUNDS = 30
 TOLERANCE, SHARE_OF_SD = 1e-4, 1e-3
 # The parameter in force is that of all rows whenever these have grown by an eighth.
 GROWTH_DIVISOR = 8
+# Distance from the mode, in standard deviations, that leaves a log density eleven digits.
+CLOSE = 1e-6
 # Rows times values of the parameter that are looked at in one call.
 MOST_VALUES = 2**16
 
@@ -66,8 +68,9 @@ class BelievedRows(NamedTuple):
         logs = []
         for some in np.split(values, range(n_together, len(values), n_together)):
             value = some.item() if len(some) == 1 else np.repeat(some, n)
-            rows = given if len(some) == 1 else [np.tile(each, len(some)) for each in given]
-            sites = find_sites(likelihood.with_parameter(value), "laplace", *rows)
+            y, mean, variance, ones = (np.tile(each, len(some)) for each in given)
+            known = likelihood.with_parameter(value)
+            sites = find_sites(known, "laplace", y, mean, variance, ones, CLOSE)
             logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)
         return np.concatenate(logs)
 
@@ -209,7 +212,7 @@ class LearnedParameter(ApartFromCoefficients):
         total = float(shares.sum())
         shares /= total
         mean, power = float(shares @ t), _get_prior(likelihood).power
-        value = float(shares @ np.exp(power * t)) ** (1.0 / power)
+        value = float(shares @ np.exp(power * t)) ** (1.0 / power) if power else math.exp(mean)
         sd = max(math.sqrt(float(shares @ np.square(t - mean))), LEAST_STEPS * step)
         return self._after(mean, sd, value, rows), most + math.log(step * total)
 
@@ -219,7 +222,9 @@ class LearnedParameter(ApartFromCoefficients):
         """The same of the parabola through three nodes."""
         step, slope = float(t[1] - t[0]), 0.5 * float(logs[2] - logs[0])
         curvature = max(2.0 * float(logs[1]) - float(logs[0] + logs[2]), LEAST_STEPS)
-        move, variance = max(min(slope / curvature, FURTHEST), -FURTHEST), step * step / curvature
+        # A sharp peak far from here moves by a unit of t, else it would be reached too late.
+        furthest, variance = max(FURTHEST, 1.0 / step), step * step / curvature
+        move = max(min(slope / curvature, furthest), -furthest)
         log_integral = float(logs[1]) + 0.5 * (slope * move + LOG_2PI + math.log(variance))
         return self._of(likelihood, float(t[1]) + step * move, variance, rows), log_integral
 
