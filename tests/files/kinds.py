@@ -255,6 +255,7 @@ def _formulas() -> Iterator[Kind]:
         ("normal", "y ~ poly(x, 2) + c + (1 + x | g)", Y[:60]),
         ("bernoulli", "y ~ x + (1 | g)", whole > 1),
         ("poisson", "y ~ s(x, k=6) + (1 | g)", whole),
+        ("gamma", "y ~ x + (1 | g)", 1.0 + whole),
     ]
     for likelihood, formula, y in each:
         yield _formula(Model(formula, likelihood), columns, y)

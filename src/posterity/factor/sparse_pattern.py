@@ -30,8 +30,9 @@ ZERO_SHARE = 0.3
 # their number times the parent's size squared, is less than this times the rows squared, which
 # would be copied.
 MANY_ROWS, COPYING = 64, 200
-# Rows of a leaf that is eliminated together with others of its kind.
-MOST_ROWS = 16
+# Rows of a leaf that is eliminated together with others of its kind: whatever their number, and at
+# most, where all these leaves have no more pairs of rows, of which each takes 16 bytes.
+FEW_ROWS, MOST_ROWS, MOST_PAIRS = 16, 64, 2**24
 
 
 class Front(NamedTuple):
@@ -105,7 +106,12 @@ class SparsityPattern:
         for number, front in enumerate(self.fronts):
             if front.width == 1 and len(front.rows) <= MOST_ROWS and number not in parents:
                 groups.setdefault(len(front.rows), []).append(number)
-        return [self._group(numbers) for numbers in groups.values()]
+        n_pairs = np.cumsum([len(groups[m]) * m * m for m in sorted(groups)])
+        return [
+            self._group(groups[m])
+            for m, count in zip(sorted(groups), n_pairs, strict=True)
+            if m <= FEW_ROWS or count <= MOST_PAIRS
+        ]
 
     @cached_property
     def inner(self) -> list[tuple[int, Front]]:

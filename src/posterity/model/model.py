@@ -53,8 +53,8 @@ class Model(ModelReader, BaseEstimator):
         ``"binomial"``, successes, where the formula begins with ``successes / trials``;
         ``"poisson"``, a count; or another word or value of :mod:`posterity.likelihoods`, as
         ``"gamma"`` or ``Ordinal(5)``. Parameters of it that are not given are integrated over.
-    forgetting : Stabilized, optional
-        How old rows lose weight; for numbers alone.
+    forgetting : Stabilized or Exponential, optional
+        How old rows lose weight, or a word such as ``"exponential:0.99"``; the prior does not fade.
 
     Attributes
     ----------

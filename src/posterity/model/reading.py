@@ -84,14 +84,13 @@ class ModelReader:
 
         Examples
         --------
-                >>> import numpy as np
-        from numpy.typing import ArrayLike, NDArray
-                >>> from posterity import Model
-                >>> x = np.linspace(0.0, 6.0, 60)
-                >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
-                >>> curve = model.curve("x")
-                >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
-                True
+        >>> import numpy as np
+        >>> from posterity import Model
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> curve = model.curve("x")
+        >>> bool(np.abs(curve["mean"] - np.sin(curve["x"])).max() < 0.02)
+        True
         """
         engine = self._fitted
         return list_curve(engine, self._design, self._find_curve(name), level)
@@ -101,14 +100,13 @@ class ModelReader:
 
         Examples
         --------
-                >>> from matplotlib.figure import Figure
-                >>> import numpy as np
-        from numpy.typing import ArrayLike, NDArray
-                >>> from posterity import Model
-                >>> x = np.linspace(0.0, 6.0, 60)
-                >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
-                >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
-                'x'
+        >>> from matplotlib.figure import Figure
+        >>> import numpy as np
+        >>> from posterity import Model
+        >>> x = np.linspace(0.0, 6.0, 60)
+        >>> model = Model("y ~ s(x)").fit({"x": x, "y": np.sin(x)})
+        >>> model.plot_curve("x", Figure().subplots()).get_xlabel()
+        'x'
         """
         return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
@@ -249,6 +247,7 @@ class ModelReader:
 
         Examples
         --------
+        >>> from posterity import Model
         >>> frame = {"won": ["no", "yes", "yes"], "team": ["a", "b", "b"]}
         >>> model = Model("won ~ 1 + (1 | team)", "bernoulli").fit(frame)
         >>> model.classes_, model.predict_proba(frame).shape
@@ -269,6 +268,7 @@ class ModelReader:
 
         Examples
         --------
+        >>> from posterity import Model
         >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}
         >>> models = [Model(formula).fit(frame) for formula in ("y ~ 1 + (1 | shop)", "y ~ 1")]
         >>> bool(models[0].score(frame) > models[1].score(frame))
