@@ -222,3 +222,12 @@ def test_columns_and_rows_are_asked_for() -> None:
     assert len(model.predict_then_learn(LEVELS[:0])) == 0
     with pytest.raises(ValueError, match="this model supports only Stabilized"):
         Model("y ~ x", forgetting="window:50").fit(LEVELS)
+
+
+def test_words_of_an_arrow_dictionary_have_no_order() -> None:
+    """As a file of text is read: the base is the first by the alphabet, whichever came first."""
+    pyarrow = pytest.importorskip("pyarrow")
+    words = pyarrow.array(["b", "a", "b", "a", "c", "c"])
+    table = pyarrow.table({"y": FRAME["y"].tolist(), "city": words.dictionary_encode()})
+    plain = Model("y ~ city").fit({"y": FRAME["y"], "city": words.to_pylist()})
+    assert Model("y ~ city").fit(table).summary().index.tolist() == plain.summary().index.tolist()

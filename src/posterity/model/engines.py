@@ -109,8 +109,10 @@ class TermRows(TermParameters, ExactModel):
     def expect(self, X: DesignRows) -> Array:
         """(n,) expected targets: where these are not finite, of the mean eta."""
         expected = np.asarray(self.predict_distribution(X).mean())
-        eta, _ = self._match_eta(X)
-        return np.where(np.isfinite(expected), expected, self._observed.mean(eta))
+        finite = np.isfinite(expected)
+        if finite.all():
+            return expected
+        return np.where(finite, expected, self._observed.mean(self._match_eta(X)[0]))
 
     @property
     def sign(self) -> float:

@@ -143,6 +143,8 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
 def _read_levels(name: str, node: Node, frame: Frame) -> Factor:
     column = frame.column(node)
     _, order = read_listed(column) or (None, [])
+    if "ordered=0" in str(type_of(column)):  # words of an Arrow dictionary, as they came
+        order = []
     return Factor(name, read_keys([column], [str(node)]), [], {}, order)
 
 
