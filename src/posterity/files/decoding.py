@@ -30,7 +30,7 @@ AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 # Fields that some files were written before, and that are None in these.
-_CAME_LATER = frozenset({"terms", "_reading"})
+_CAME_LATER = frozenset({"terms", "_reading", "between"})
 
 
 class Decoder:

@@ -23,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from posterity.forecasting.calendar import format_time
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.outliers import compare_with_expected
+from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
 
@@ -68,8 +70,11 @@ class Bounds:
         )
 
 
-def check_bounds(lower: Any, upper: Any) -> None:
-    """Raise ``ValueError`` unless each is "auto", None or a finite number, in this order."""
+def check_bounds(lower: Any, upper: Any, floor: Any = 0.0, capacity: Any = None) -> None:
+    """Raise ``ValueError`` unless each is "auto", None or a finite number, in this order.
+
+    With a ``capacity`` both have to be "auto", and it is a number above the ``floor``.
+    """
     for side, beyond, bound in (("lower", "below", lower), ("upper", "above", upper)):
         if not (bound is None or _is_number(bound) or _is_auto(bound)):
             raise ValueError(
@@ -80,6 +85,54 @@ def check_bounds(lower: Any, upper: Any) -> None:
         raise ValueError(
             f"lower_bound is {lower!r} and upper_bound {upper!r}: the lower one must be below"
         )
+    if not _is_number(floor) or (capacity is None and floor != 0.0):
+        raise ValueError(
+            f"floor is {floor!r}: give a finite number, and capacity, where values end above; "
+            "without a capacity lower_bound is where they end below"
+        )
+    if capacity is None:
+        return
+    if not (_is_number(capacity) and floor < capacity):
+        raise ValueError(
+            f"capacity is {capacity!r}: give a finite number above all values and the floor, "
+            f"{floor:g}"
+        )
+    if not (_is_auto(lower) and _is_auto(upper)):
+        raise ValueError(
+            f"lower_bound is {lower!r}, upper_bound {upper!r} and capacity {capacity!r}: with a "
+            "capacity values end there and at the floor, so leave out both bounds"
+        )
+
+
+def check_capacity(panel: Panel, floor: float, capacity: float | None) -> None:
+    """Raise ``ValueError``, naming the first, where a value is not between floor and capacity."""
+    if capacity is None:
+        return
+    for outside, end in (
+        (panel.values >= capacity, f"capacity is {capacity:g}"),
+        (panel.values <= floor, f"floor is {floor:g}"),
+    ):
+        if outside.any():
+            series, column = np.argwhere(outside)[0]
+            time = format_time(panel.calendar.stamps(panel.ends[series] - panel.length + 1 + column))
+            raise ValueError(
+                f"{end}, and {panel.describe_series(panel.ids[series])} has the value "
+                f"{panel.values[series, column]:g} at {time}: all values must be above the floor and "
+                "below the capacity; change it, or give upper_bound, which values may reach"
+            )
+
+
+def find_ends(values: Array, lower: Any, upper: Any) -> tuple[float, float] | None:
+    """Between which ends forms of values (S, T) have logarithms: given bounds, or above 0.
+
+    None where no series is inside.
+    """
+    given = [(lower, upper)] if _is_number(lower) and _is_number(upper) else []
+    least, most = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+    for low, high in (*given, (0.0, np.inf)):
+        if ((least > low) & (most < high)).any():
+            return low, high
+    return None
 
 
 def find_bounds(

@@ -123,7 +123,11 @@ def find_constant(panel: Panel) -> NDArray[np.bool_]:
 
 def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(F, S) whether a series is too short for a form, and has values without a logarithm."""
-    lowest = np.where(np.isfinite(panel.values), panel.values, np.inf).min(axis=1)
+    known = np.isfinite(panel.values)
+    lowest = np.where(known, panel.values, np.inf).min(axis=1)
+    highest = np.where(known, panel.values, -np.inf).max(axis=1)
     lengths = np.array([form.length for form in forms])[:, None]
     logs = np.array([form.log for form in forms])[:, None]
-    return panel.lengths - lengths < FEWEST_ROWS, logs & (lowest <= 0.0)
+    ends = np.array([form.between or (0.0, np.inf) for form in forms]).T[:, :, None]
+    outside = (lowest <= ends[0]) | (highest >= ends[1])
+    return panel.lengths - lengths < FEWEST_ROWS, logs & outside

@@ -13,7 +13,13 @@ from sklearn.exceptions import NotFittedError
 from posterity.distributions._limits import check_single_level
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
-from posterity.forecasting.bounds import Bounds, check_bounds, find_bounds
+from posterity.forecasting.bounds import (
+    Bounds,
+    check_bounds,
+    check_capacity,
+    find_bounds,
+    find_ends,
+)
 from posterity.forecasting.censoring import check_censored
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
@@ -117,6 +123,12 @@ class Forecaster(AtomicModel, BaseEstimator):
         Name of a column of zeros and ones: 1 where the value is the least that there was, as the
         sales of a day on which the shelf was empty. Such values are learned as what they are
         expected to be, given that they are no less. The column has no effect, and no plan.
+    capacity : float, optional
+        What the values can grow to and never reach: customers of a town, or 1 of shares. Forms in
+        logarithms are then in log odds, log (y - floor) / (capacity - y), on which such growth is a
+        line; forecasts stay between floor and capacity, and bounds may not be given.
+    floor : float, default 0.0
+        Where values with a capacity end below.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -168,8 +180,10 @@ class Forecaster(AtomicModel, BaseEstimator):
     # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
-    # Of models in files that are older than the parameter.
+    # Of models in files that are older than the parameters.
     censored: Any = None
+    capacity: float | None = None
+    floor: float = 0.0
 
     def __init__(
         self,
@@ -183,6 +197,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         upper_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
         censored: Any = None,
+        capacity: float | None = None,
+        floor: float = 0.0,
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
@@ -194,6 +210,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         self.upper_bound = upper_bound
         self.outliers = outliers
         self.censored = censored
+        self.capacity = capacity
+        self.floor = floor
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -564,8 +582,14 @@ class Forecaster(AtomicModel, BaseEstimator):
 
     def _find_bounds(self, panel: Panel, whole: Panel) -> Bounds:
         """Bounds of the values of a panel, with the periods of the whole one."""
-        periods = self._find_periods(whole)
-        return find_bounds(panel.values, self.lower_bound, self.upper_bound, periods)
+        return find_bounds(panel.values, *self._bounds, self._find_periods(whole))
+
+    @property
+    def _bounds(self) -> tuple[Any, Any]:
+        """The lower and the upper bound: floor and capacity, where there is one."""
+        if self.capacity is None:
+            return self.lower_bound, self.upper_bound
+        return self.floor, self.capacity
 
     def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
         return add_memories(self._choose_forms(panel), read_memories(self.forgetting))
@@ -574,26 +598,28 @@ class Forecaster(AtomicModel, BaseEstimator):
         if self.forms is not None:
             return tuple(self.forms)
         some = panel.select_typical()
-        positive = bool((np.nanmin(some.values, axis=1) > 0.0).any())
         n = int(np.median(some.observed))
-        return choose_forms(
+        forms = choose_forms(
             n,
             self._find_periods(some),
-            positive=positive,
+            ends=find_ends(some.values, *self._bounds),
             n_series=len(some),
             columns=bool(panel.names),
         )
+        # Growth to a capacity is a line in log odds, and bends wherever it is in values.
+        return forms if self.capacity is None else tuple(form for form in forms if form.log)
 
     def _check_parameters(self) -> None:
         check_parameters(self.seasonality, self.forms, self.n_draws)
         read_memories(self.forgetting)
-        check_bounds(self.lower_bound, self.upper_bound)
+        check_bounds(self.lower_bound, self.upper_bound, self.floor, self.capacity)
         check_regions(list_regions(self.holidays))
         check_events(self.events)
         check_outliers(self.outliers)
 
     def _copy_from(self, panel: Panel) -> Self:
         check_censored(panel, self.censored)
+        check_capacity(panel, self.floor, self.capacity)
         self._panel, self._recent = panel, None
         self.__dict__.pop("_answers", None)
         self.__dict__.pop("_together", None)
@@ -609,7 +635,7 @@ class Forecaster(AtomicModel, BaseEstimator):
             panel, forms = self._used, self.forms_
             warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
             warn_of_short(panel, self.periods_)
-            warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
+            warn_of_bounds(self._learned, *self._bounds)
             warn_of_events(self._prepared.events.unknown)
             if self.forms is not None:
                 check_forms(panel, forms)

@@ -106,7 +106,7 @@ def choose_power(tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool 
     windows = range(tried.n_windows if tried.n_windows > 1 else 0)
     known = np.isfinite(tried.crps)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
+        mean, _ = tried.in_values()
     scale = _average(tried.crps.swapaxes(0, 1).reshape(len(usable[0]), -1))[:, None]  # of a series
     errors = np.full((len(POWERS), len(windows)), np.nan)
     for place, power in enumerate(POWERS):
@@ -157,9 +157,7 @@ def compute_width_factor(
     count = tried.n_windows * np.sqrt(np.count_nonzero(seen.any(axis=(1, 2))))
     share = share / np.where(seen, total, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
-        x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
-        z = np.where(known, (x - tried.mean) / tried.sd, 0.0)
+        z = np.where(known, tried.standardize_outcomes(), 0.0)
     begin = _sharpen(tried, share)
     lost = []
     for factor in FACTORS:
@@ -178,8 +176,7 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
     the forms, twice that has to be taken off. Logarithms are taken for values by their slope.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
-        sd = np.where(tried.log[:, None, None, None], mean * tried.sd, tried.sd)
+        mean, sd = tried.in_values()
         mean, sd = np.where(share > 0.0, mean, 0.0), np.where(share > 0.0, sd, 0.0)
         centre = (share * mean).sum(axis=0)
         within = (share * np.square(sd)).sum(axis=(0, 2, 3))
