@@ -38,6 +38,9 @@ class Settings(Reading):
     future: str | None
     holidays: tuple[str, ...]
     events: str | None
+    censored: str | None
+    capacity: float | None
+    floor: float
     region: str | None
     seasonality: tuple[int, ...]
     output: str | None
@@ -59,6 +62,7 @@ def run(settings: Settings) -> None:
         time=settings.time,
         series=settings.series,
         features=settings.features or (),
+        censored=settings.censored,
         region=settings.region,
     )
     opened = open_writer(settings.output)
@@ -74,6 +78,9 @@ def run(settings: Settings) -> None:
             seasonality=settings.seasonality or None,
             holidays=settings.holidays or None,
             events=events,
+            censored=settings.censored,
+            capacity=settings.capacity,
+            floor=settings.floor,
         ).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
         sums = reconcile(forecast, frame.regions, bottom_up=True) if frame.regions else None
@@ -117,6 +124,8 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
         "seasonality": ", ".join(map(str, settings.seasonality)),
         "holidays": ", ".join(settings.holidays),
         "events": settings.events or "",
+        "sold out": settings.censored or "",
+        "capacity": "" if settings.capacity is None else f"{settings.capacity:g}",
         "sums by": settings.region or "",
     }
     name = os.path.basename(name_input(settings.file))

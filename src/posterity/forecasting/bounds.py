@@ -114,11 +114,12 @@ def check_capacity(panel: Panel, floor: float, capacity: float | None) -> None:
     ):
         if outside.any():
             series, column = np.argwhere(outside)[0]
-            time = format_time(panel.calendar.stamps(panel.ends[series] - panel.length + 1 + column))
+            step = panel.ends[series] - panel.length + 1 + column
             raise ValueError(
                 f"{end}, and {panel.describe_series(panel.ids[series])} has the value "
-                f"{panel.values[series, column]:g} at {time}: all values must be above the floor and "
-                "below the capacity; change it, or give upper_bound, which values may reach"
+                f"{panel.values[series, column]:g} at {format_time(panel.calendar.stamps(step))}: "
+                "all values must be above the floor and below the capacity; change it, or give "
+                "upper_bound, which values may reach"
             )
 
 

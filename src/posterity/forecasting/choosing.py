@@ -49,12 +49,12 @@ def choose_forms(
 
     A period counts where there are two of it, and a form where its lags leave half of the rows. Of
     a period that came once, and a bit of it again, two forms see whether it returns. One that is
-    not whole, or long, is one of waves. Each form comes in logarithms with a drift, or log odds, of
-    values between these ``ends``, a floor and a capacity, and in values: with a drift where it looks at lags and starts from the last value, of
-    a series that is not too short, else without. Where a series has few rows for a form's
-    coefficients and there are many series, it comes a second time with a prior that is learned over
-    all of them. Where there are exogenous ``columns``, some forms come a second time with their
-    lags.
+    not whole, or long, is one of waves. Each form comes in logarithms with a drift, where values
+    are between ``ends``, 0 and above or a floor and a capacity; and in values: with a drift where
+    it looks at lags and starts from the last value, of a series that is not too short, else
+    without. Where a series has few rows for a form's coefficients and there are many series, it
+    comes a second time with a prior that is learned over all of them. Where there are exogenous
+    ``columns``, some forms come a second time with their lags.
 
     Examples
     --------

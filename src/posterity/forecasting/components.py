@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.holidays import CLOSED, TREND
-from posterity.forecasting.marginals import Component, Marginals, scale_spread
 from posterity.forecasting.log_scale import LARGEST_LOG
+from posterity.forecasting.marginals import Component, Marginals, scale_spread
 from posterity.forecasting.names import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan

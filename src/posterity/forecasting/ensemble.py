@@ -219,9 +219,7 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     known = panel.length if first is None else first
     seasons = next((form.waves for form in forms if not form.difference), ())
     simple = {form: _make_effects_form(form, seasons) for form in forms}
-    levels = {
-        own: plain[known_as[form]].with_lags(own.column_lags) for form, own in simple.items()
-    }
+    levels = {own: plain[known_as[form]].with_lags(own.column_lags) for form, own in simple.items()}
     levels = {
         form: own.less_columns(_estimate_effects(own, form, known)) for form, own in levels.items()
     }

@@ -16,8 +16,8 @@ from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.forms import Form
-from posterity.forecasting.marginals import Component, Marginals
 from posterity.forecasting.log_scale import LARGEST_LOG, LOGARITHMS
+from posterity.forecasting.marginals import Component, Marginals
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.steps import StepDistribution, StepsAhead, make_frame
 from posterity.safety import check_memory

@@ -33,9 +33,10 @@ class TrialScores:
     """Predictions of the last windows of a panel before these were learned, and their scores.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
-    ``log`` (F,), on the ``scales`` of the forms; ``crps`` (F, S, W, h), NaN where nothing was forecast or observed, and ``totals``,
-    that of sums of the first steps; ``outcomes`` (S, W, h). ``log_odds`` (F, S) of forms by the
-    values themselves, beside their scores; None where these say all.
+    ``log`` (F,), on the ``scales`` of the forms; ``crps`` (F, S, W, h), NaN where nothing was
+    forecast or observed, and ``totals``, that of sums of the first steps; ``outcomes`` (S, W, h).
+    ``log_odds`` (F, S) of forms by the values themselves, beside their scores; None where these
+    say all.
     """
 
     mean: Array
