@@ -282,11 +282,11 @@ class Forecast(StepsAhead):
     def _find_drawn_series(self, steps: slice) -> NDArray[np.bool_]:
         """(S,) whether sums have no formula: with log odds, or where a bound is probable."""
         odds = np.array([path.scale != LOGARITHMS for path in self.paths])
-        drawn = (self.marginals.weights[:, odds] > 0.0).any(axis=1)
+        drawn = np.asarray((self.marginals.weights[:, odds] > 0.0).any(axis=1))
         if self.marginals.bounds is None:
             return drawn
         reached = self.marginals.at_bounds()[:, :, steps]
-        return drawn | (reached > NEGLIGIBLE).any(axis=(0, 2))
+        return np.asarray(drawn | (reached > NEGLIGIBLE).any(axis=(0, 2)))
 
     def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""

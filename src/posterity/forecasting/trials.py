@@ -56,7 +56,7 @@ class TrialScores:
     def in_values(self) -> tuple[Array, Array]:
         """(F, S, W, h) means and sds in values: logarithms are taken for these by their slope."""
         mean, sd = self.mean.copy(), self.sd.copy()
-        for form in np.flatnonzero(self.log):
+        for form in np.flatnonzero(self.log).tolist():
             mean[form] = self.scales[form].values(mean[form])
             sd[form] *= self.scales[form].slopes(mean[form])
         return mean, sd
@@ -64,7 +64,7 @@ class TrialScores:
     def standardize_outcomes(self) -> Array:
         """(F, S, W, h) outcomes as standard normals, by what was forecast."""
         found = np.repeat(self.outcomes[None], len(self.mean), axis=0)
-        for form in np.flatnonzero(self.log):
+        for form in np.flatnonzero(self.log).tolist():
             found[form] = self.scales[form].find(found[form])
         return (found - self.mean) / self.sd
 
