@@ -284,8 +284,8 @@ class Marginals:
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
                 precisions = 1.0 / np.maximum(sds, 1.0 / POINT_MASS_PRECISION)
-                flat = map(_flatten_cells, (weights, means, precisions))
-                parts.append(Normals(kind[0], *flat, kind[1]))
+                weights, means, precisions = map(_flatten_cells, (weights, means, precisions))
+                parts.append(Normals(kind[0], weights, means, precisions, kind[1]))
         return SeriesStepMarginals(parts)
 
     def _crps(self, y: Array) -> Array:
