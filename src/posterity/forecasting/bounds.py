@@ -48,6 +48,9 @@ TOPS, TOP_SHARE = (1.0, 100.0), 0.8
 # Nats by which a free series is less probable not to have passed the top, and log odds are a better
 # scale; and those of the first where the top itself is often reached, which log odds do not have.
 PASSED, BETTER, PASSED_AT_TOP = 2.0, 8.0, 7.0
+# Nats by which logarithms are a better scale of values that are multiplied by chance, and as what
+# share of the largest value so far the smallest one says so.
+CLEARLY_BETTER, SPAN = 16.0, 0.5
 # The same where neither 0 nor the top was passed: for each of the two, and for both better scales.
 PASSED_EACH, BETTER_THAN_EACH = 1.0, 5.0
 # Log odds are those of values at least this share of the top away from it, and from 0; errors that
@@ -145,7 +148,8 @@ def find_bounds(
     """Bounds (2, S, T + 1) known before each column of ``values`` (S, T), and after the last.
 
     "auto" below: 0 where no value so far is negative, and all are whole numbers or some are 0; or
-    where a series that is free to pass 0 would have done so, and logarithms are a better scale.
+    where a series that is free to pass 0 would have done so, and logarithms are a better scale; or
+    where these are clearly better.
     Above: 1 or 100 where all values so far are from 0 to there, and a series that is free to pass
     it, with these seasonal ``periods``, would have done so; see :func:`_find_top`. No bound is
     infinite. A value beyond a bound that was given ends it for its series.
@@ -266,13 +270,15 @@ def _find_bottom(values: Array, periods: Sequence[float]) -> Array:
     bottoms = np.where(_is_whole(values) | touched, 0.0, -np.inf)
     least = np.fmin.accumulate(values, axis=1)
     with np.errstate(invalid="ignore"):
-        near = (least > 0.0) & (least <= (1.0 - TOP_SHARE) * np.fmax.accumulate(values, axis=1))
-    some = np.flatnonzero((near & np.isinf(bottoms)).any(axis=1))
+        share = np.where(least > 0.0, least / np.fmax.accumulate(values, axis=1), np.inf)
+    some = np.flatnonzero(((share <= SPAN) & np.isinf(bottoms)).any(axis=1))
     if len(some):
         x = carry_forward(values[some])
         log = np.log(np.where(x > 0.0, x, 1.0))
         passed, losses = _weigh_scales(values[some], [(x, 0.0), (log, log)], [0.0], periods)
-        found = (passed[0] > PASSED) & (losses[0] - losses[1] > BETTER) & near[some]
+        better, near = losses[0] - losses[1], share[some] <= 1.0 - TOP_SHARE
+        found = (passed[0] > PASSED) & (better > BETTER) & near
+        found |= (better > CLEARLY_BETTER) & (share[some] <= SPAN)
         bottoms[some] = np.where(np.logical_or.accumulate(found, axis=1), 0.0, bottoms[some])
     return bottoms
 

@@ -2,7 +2,7 @@
 
 A value is expected by what was nearest before: the last value, the mean of the last five, those of
 the same place in earlier seasons, or these with the level of now. It is an outlier if it is further
-off than eight standard errors of the best of these, in values and, of positive series, also in
+off than ten standard errors of the best of these, in values and, of positive series, also in
 logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
 same. If the value after it is as far off, to the same side, the level has moved with it.
 """
@@ -26,9 +26,8 @@ Marks = NDArray[np.int8]
 # Fewest values before an outlier, fewest errors of what expects it, and values for each outlier
 # that may be left out.
 FEWEST_VALUES, FEWEST_ERRORS, VALUES_AN_OUTLIER = 20, 10, 25
-# Standard errors that an outlier is beyond, and the first value of a new level; by the mean
-# absolute error of a normal.
-LARGEST_ERROR, LARGEST_STEP, NORMAL = 10.0, 12.0, float(np.sqrt(0.5 * np.pi))
+# Standard errors that an outlier is beyond, by the mean absolute error of a normal.
+LARGEST_ERROR, NORMAL = 10.0, float(np.sqrt(0.5 * np.pi))
 # Share of that error that the next value has at least, if the level has moved.
 STAYS = 0.5
 # Values in the mean that is the level, and seasons in that of a place.
@@ -157,10 +156,10 @@ class _Search:
                 continue
             after = np.flatnonzero(self.known[place + 1 :])
             budget, found[place] = budget + 1, OUTLIER
-            off, far = self._leave_out(place)
+            off = self._leave_out(place)
             if len(after):
                 first = place + 1 + int(after[0])
-                if far and self._follow_step(first, off):
+                if self._follow_step(first, off):
                     found[place] = STEP
                 first += 1
         return found
@@ -187,17 +186,15 @@ class _Search:
             seasonal |= np.abs(new) < STAYS * np.abs(error)
         return seasonal
 
-    def _leave_out(self, place: int) -> tuple[list[float], bool]:
-        """Put what was expected there; by how much it was off, and whether it may be a step."""
-        off, far = [], True
-        copies = self._find_copies(place)
-        for scale, silent in zip(self.scales, (False, self.negative[place]), strict=True):
-            error, ratio = _compare(scale[None], self.known[None], self.periods)
+    def _leave_out(self, place: int) -> list[float]:
+        """Put what was expected there; by how much it was off on each scale."""
+        off, copies = [], self._find_copies(place)
+        for scale in self.scales:
+            error, _ = _compare(scale[None], self.known[None], self.periods)
             off.append(float(error[0, place]))
-            far &= bool(silent or ratio[0, place] > LARGEST_STEP)
             scale[copies] -= off[-1]
         self.known[place] = False
-        return off, far
+        return off
 
     def _find_copies(self, place: int) -> slice:
         """The value at a place, and those that were not observed and are as it was."""
@@ -214,7 +211,7 @@ class _Search:
         ):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             same = error[0, after] * np.sign(before) >= STAYS * abs(before)
-            if not (silent or (same and ratio[0, after] > STAYS * LARGEST_STEP)):
+            if not (silent or (same and ratio[0, after] > STAYS * LARGEST_ERROR)):
                 return False
             moved.append(float(error[0, after]))
         for scale, step in zip(self.scales, moved, strict=True):
