@@ -10,6 +10,7 @@ import pytest
 
 from posterity import load, save
 from posterity.forecasting import Forecaster, ForecastWarning, Form, VectorAutoregression
+from posterity.forecasting.plans import _widen_few
 
 pandas = pytest.importorskip("pandas")
 
@@ -174,3 +175,12 @@ def test_a_value_of_text_is_named_with_its_row() -> None:
     y = np.array([1.0, 2.0, "k.A.", 4.0], dtype=object)
     with pytest.raises(ValueError, match=r"column 'y' .* not a number, 'k.A.' at row 2"):
         Forecaster().fit(pandas.DataFrame({"ds": range(4), "y": y}))
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_a_new_level_is_held_as_often_as_promised_beside_few(k: int) -> None:
+    effects = np.random.default_rng(k).normal(size=(20_000, k + 1))
+    seen = effects[:, :k] - effects[:, :k].mean(axis=1, keepdims=True)
+    sd = np.sqrt(np.square(seen).mean(axis=1) * _widen_few(k))
+    held = np.abs(effects[:, k] - effects[:, :k].mean(axis=1)) < 1.6449 * sd
+    assert held.mean() == pytest.approx(0.9, abs=0.01)

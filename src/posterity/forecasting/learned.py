@@ -247,7 +247,8 @@ class LearnedSeries(AtomicModel, BaseEstimator):
         if h not in answers:
             panel, forms = self._used, self.forms_
             warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
-            warn_of_short(panel, self.periods_)
+            periods = self.periods_
+            warn_of_short(panel, sorted(periods)[:1] if self.seasonality is None else periods)
             warn_of_bounds(self._learned, *self._bounds)
             warn_of_events(self._prepared.events.unknown)
             if self.forms is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,15 +130,16 @@ def warn_of_events(names: Sequence[str]) -> None:
         )
 
 
-def warn_of_short(panel: Panel, periods: tuple[float, ...]) -> None:
-    """Warn of series that are shorter than two of their shortest season."""
-    season = min(periods, default=0)
-    short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
-    if short.any():
-        _warn(
-            f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts come "
-            "from forms with fewer lags"
-        )
+def warn_of_short(panel: Panel, seasons: Iterable[float]) -> None:
+    """Warn of series that are shorter than two of a season."""
+    for season in seasons:
+        short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
+        if short.any():
+            _warn(
+                f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts "
+                "go without it, or by the one that was seen; give more rows, or leave it out of "
+                "seasonality"
+            )
 
 
 def _warn(message: str, depth: int = 4) -> None:
