@@ -269,7 +269,7 @@ def _find_bottom(values: Array, periods: Sequence[float]) -> Array:
     touched = np.logical_or.accumulate(values == 0.0, axis=1)
     bottoms = np.where(_is_whole(values) | touched, 0.0, -np.inf)
     least = np.fmin.accumulate(values, axis=1)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(least > 0.0, least / np.fmax.accumulate(values, axis=1), np.inf)
     some = np.flatnonzero(((share <= SPAN) & np.isinf(bottoms)).any(axis=1))
     if len(some):
