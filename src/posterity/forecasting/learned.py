@@ -33,7 +33,7 @@ from posterity.forecasting.ensemble import FormLevels, Learner, Priors, begin_le
 from posterity.forecasting.forms import Form
 from posterity.forecasting.holidays import Events, check_events, check_regions, list_regions
 from posterity.forecasting.outliers import check_outliers
-from posterity.forecasting.panel import STEP, Panel
+from posterity.forecasting.panel import Panel, find_steps
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.preparing import Preparation, choose_periods
 from posterity.forecasting.recent import select_series
@@ -102,7 +102,7 @@ class LearnedSeries(AtomicModel, BaseEstimator):
     @property
     def steps_(self) -> NDArray[np.bool_]:
         """(S, n) which of these begin a new level, to which all values before are moved."""
-        return self._prepared.mark_left_out(self._fitted_panel) == STEP
+        return find_steps(self._prepared.mark_left_out(self._fitted_panel))
 
     @property
     def exogenous_(self) -> tuple[str, ...]:

@@ -50,15 +50,17 @@ class Moves:
         found = cls(np.zeros(values.shape), np.full(n, -1, dtype=np.intp), np.zeros(n))
         if left_out is None:
             return found
-        count = (left_out[:, :known] == STEP).sum(axis=1)
+        count = (left_out[:, :known] >= STEP).sum(axis=1)
         for series in np.flatnonzero((count > 0) & (count <= MOST_STEPS)):
             own = values[series, :known].copy()
-            steps = np.flatnonzero(left_out[series, :known] == STEP).tolist()
-            for step, stop in zip(steps, [*steps[1:], known], strict=True):
+            places = np.flatnonzero(left_out[series, :known] >= STEP)
+            back = left_out[series, places] - STEP
+            steps = places - back
+            for place, step, stop in zip(places, steps, [*steps[1:], known], strict=True):
                 change, error = _measure(own[:stop], step, periods)
                 own[:step] += change
-                found.moved[series, : step + 1] -= change
-                found.last[series], found.error[series] = step, error
+                found.moved[series, : step + (step == place)] -= change
+                found.last[series], found.error[series] = place, error
         return found
 
     def find_at(self, steps: NDArray[np.intp]) -> Array:

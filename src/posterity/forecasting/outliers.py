@@ -30,6 +30,8 @@ FEWEST_VALUES, FEWEST_ERRORS, VALUES_AN_OUTLIER = 20, 10, 25
 LARGEST_ERROR, NORMAL = 10.0, float(np.sqrt(0.5 * np.pi))
 # Share of that error that the next value has at least, if the level has moved.
 STAYS = 0.5
+# Standard errors of so many values one after the other, by which it has moved as well.
+LASTING, LASTS = 5.0, 4
 # Values in the mean that is the level, and seasons in that of a place.
 LEVEL, SEASONS = 5, 3
 # Logarithms of values of 0 are those of this share of the smallest positive one.
@@ -154,6 +156,11 @@ class _Search:
             first = place + 1
             if VALUES_AN_OUTLIER * budget >= place:
                 continue
+            if self._find_lasting()[place]:
+                budget, first = budget + 1, place + LASTS
+                self._move(place)
+                found[first - 1] = STEP + LASTS - 1
+                continue
             after = np.flatnonzero(self.known[place + 1 :])
             budget, found[place] = budget + 1, OUTLIER
             off = self._leave_out(place)
@@ -171,8 +178,26 @@ class _Search:
             far = far & ((ratio[0] > LARGEST_ERROR) | silent)
             if scale is self.scales[0]:
                 far = far & ~self._find_seasonal(error[0])
-        places = np.flatnonzero(far[first:])
+        places = np.flatnonzero((far | self._find_lasting())[first:])
         return first + int(places[0]) if len(places) else None
+
+    def _find_lasting(self) -> Mask:
+        """(T,) whether a value and those after it are off to one side, and none of them far.
+
+        That it is so is known when the last of them comes.
+        """
+        lasting = self.usable & self.known
+        for scale, silent in zip(self.scales, (False, self.negative), strict=True):
+            error, ratio = _compare(scale[None], self.known[None], self.periods)
+            off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
+            lasting &= _last(off > LASTING) | _last(off < -LASTING) | silent
+        return lasting
+
+    def _move(self, place: int) -> None:
+        """Bring what came before a lasting step to the level after it."""
+        for scale in self.scales:
+            error, _ = _compare(scale[None], self.known[None], self.periods)
+            scale[:place] += np.median(error[0, place : place + LASTS])
 
     def _find_seasonal(self, error: Array) -> Mask:
         """(T,) where most of an error is a change that came a season before, too.
@@ -259,8 +284,16 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
     some = np.flatnonzero(far.any(axis=1))
     if len(some):
         _, ratio = _compare(_fill_gaps(values[some], periods), known[some], periods)
-        far[some] &= ratio > LARGEST_ERROR
+        far[some] &= (ratio > LARGEST_ERROR) | _last(ratio > LASTING)
     return np.asarray(far.any(axis=1))
+
+
+def _last(far: Mask) -> Mask:
+    """(..., T) where so many values from one on are far."""
+    runs = np.lib.stride_tricks.sliding_window_view(far, min(LASTS, far.shape[-1]), axis=-1)
+    found = np.zeros_like(far)
+    found[..., : runs.shape[-2]] = runs.all(axis=-1)
+    return found
 
 
 def _compare(x: Array, known: Mask, periods: tuple[int, ...]) -> tuple[Array, Array]:

@@ -175,7 +175,7 @@ def _forecast_stretches(
         due = min(first + max(h, grown), whole.length)
         past = whole.before(whole.length - due)
         # Effects of columns, and by how much levels have moved, are known better by now.
-        if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
+        if whole.columns.shape[2] or (now.left_out is not None and (now.left_out >= STEP).any()):
             learners, _ = begin_learners(forms, now)
         levels = make_levels(forms, past, first)
         for learner in learners:
