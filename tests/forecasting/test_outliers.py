@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from posterity.forecasting import Forecaster, ForecastWarning, VectorAutoregression
 from posterity.forecasting.moves import Moves
 from posterity.forecasting.outliers import find_outliers, leave_out_outliers
-from posterity.forecasting.panel import OUTLIER, STEP, Panel
+from posterity.forecasting.panel import OUTLIER, STEP, Panel, find_steps
 
 Array = np.ndarray
 
@@ -246,3 +246,22 @@ def test_jumps_of_a_walk_are_no_outliers() -> None:
     walk = np.cumsum(rng.standard_t(3, size=(40, 400)), axis=1)
     found = find_outliers(walk)
     assert (found == OUTLIER).sum() <= 3 < (found == STEP).sum()
+
+
+@pytest.mark.parametrize("drop", [25.0, -25.0])
+def test_a_step_that_lasts_is_known_by_its_fourth_value(drop: float) -> None:
+    n, after = 24 * 35, 30
+    t = np.arange(n)
+    y = 100.0 + 20.0 * np.sin(2.0 * np.pi * t / 24) + 10.0 * (t // 24 % 7 >= 5)
+    y += 3.0 * np.random.default_rng(4).normal(size=n) - drop * (t >= n - after)
+    found = find_outliers(y[None], (24, 168))
+    assert np.flatnonzero(find_steps(found)[0]).tolist() == [n - after]
+    assert np.flatnonzero(found[0]).tolist() == [n - after + 3]
+    for known in range(n - after + 1, n):  # it is not known before, and stays
+        part = find_outliers(y[None, :known], (24, 168))
+        np.testing.assert_array_equal(part, found[:, :known])
+    moves = Moves.of(y[None], found, n, (24, 168))
+    np.testing.assert_allclose(moves.moved[0, 0], drop, atol=4.0 * moves.error[0])
+    assert not moves.moved[0, n - after :].any()
+    early = Moves.of(y[None], found, n - after + 3, (24, 168))
+    assert not early.moved.any()

@@ -4,7 +4,8 @@ A value is expected by what was nearest before: the last value, the mean of the 
 the same place in earlier seasons, or these with the level of now. It is an outlier if it is further
 off than ten standard errors of the best of these, in values and, of positive series, also in
 logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
-same. If the value after it is as far off, to the same side, the level has moved with it.
+same. If the value after it is as far off, to the same side, the level has moved with it. It has as
+well if four values in a row are off by five standard errors, to the same side.
 """
 
 from __future__ import annotations
@@ -190,7 +191,8 @@ class _Search:
         for scale, silent in zip(self.scales, (False, self.negative), strict=True):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
-            lasting &= _last(off > LASTING) | _last(off < -LASTING) | silent
+            some = _last(off > LASTING) | _last(off < -LASTING)
+            lasting &= np.logical_or(some, silent)
         return lasting
 
     def _move(self, place: int) -> None:
