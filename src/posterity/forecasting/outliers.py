@@ -192,7 +192,7 @@ class _Search:
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
             some = _last(off > LASTING) | _last(off < -LASTING)
-            lasting &= np.logical_or(some, silent)
+            lasting &= some | np.asarray(silent, dtype=bool)
         return lasting
 
     def _move(self, place: int) -> None:
