@@ -74,14 +74,7 @@ def run(settings: Settings) -> None:
         if settings.features and settings.future is not None:
             future = columns.read(settings.future, settings.text, future=True)
         events = None if settings.events is None else read_table(settings.events, settings.text)
-        model = Forecaster(
-            seasonality=settings.seasonality or None,
-            holidays=settings.holidays or None,
-            events=events,
-            censored=settings.censored,
-            capacity=settings.capacity,
-            floor=settings.floor,
-        ).fit(frame)
+        model = _make_forecaster(settings, events).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
         sums = reconcile(forecast, frame.regions, bottom_up=True) if frame.regions else None
     with opened() as write:
@@ -95,6 +88,17 @@ def run(settings: Settings) -> None:
     print_notes(frame.notes, quiet=settings.quiet, page=page)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
+
+
+def _make_forecaster(settings: Settings, events: Any) -> Forecaster:
+    return Forecaster(
+        seasonality=settings.seasonality or None,
+        holidays=settings.holidays or None,
+        events=events,
+        censored=settings.censored,
+        capacity=settings.capacity,
+        floor=settings.floor,
+    )
 
 
 def _make_batch(settings: Settings, forecast: StepsAhead, time_type: Any) -> pa.RecordBatch:

@@ -198,8 +198,9 @@ class Forecaster(LearnedSeries):
         Raises
         ------
         ValueError
-            If a time comes twice or lies between steps, a value is infinite or no number, or all
-            series have fewer than four values; the message names series and time.
+            If a time comes twice or lies between steps, a value is infinite, no number or not
+            between floor and capacity, or all series have fewer than four values; the message
+            names series and time.
 
         Warns
         -----
@@ -212,22 +213,18 @@ class Forecaster(LearnedSeries):
         values: see :meth:`forecast`.
         """
         self._check_parameters()
-        panel = reading.read(y, X)
-        check_enough(panel)
-        return self._copy_from(panel)
+        return self._copy_from(reading.read(y, X))
 
     @atomic
     def partial_fit(self, y: Any, X: Any = None) -> Self:
         """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
 
-        Rows without times follow the last ones of their series. What comes of it is what
-        :meth:`fit` makes of all rows at once.
+        Rows without times follow the last ones of their series. All is as if :meth:`fit` had had it.
         """
         if self._panel is None:
             return self.fit(y, X)
-        panel = self._fitted_panel.append(read_following_rows(self._fitted_panel, y, X))
-        check_enough(panel)
-        return self._copy_from(panel)
+        rows = read_following_rows(self._fitted_panel, y, X)
+        return self._copy_from(self._fitted_panel.append(rows))
 
     @atomic
     def learn_one(
@@ -400,24 +397,3 @@ class Forecaster(LearnedSeries):
         )
         self._copy_from(whole)
         return forecasts
-
-    def before(self, rows: int) -> Self:
-        """A copy of the forecaster as it was ``rows`` rows of each series ago.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from posterity.forecasting import Forecaster
-        >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
-        >>> forecaster = Forecaster(seasonality=()).fit(y)
-        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have predicted
-        (5,)
-        """
-        if not 0 <= rows < self._fitted_panel.length:
-            raise ValueError(
-                f"rows is {rows}: it must be at least 0 and less than "
-                f"{self._fitted_panel.length}, the number of learned rows"
-            )
-        then = self._fitted_panel.before(int(rows))
-        check_enough(then)
-        return self._branch()._copy_from(then)

@@ -21,6 +21,7 @@ from posterity.forecasting.bounds import (
 )
 from posterity.forecasting.censoring import check_censored
 from posterity.forecasting.checks import (
+    check_enough,
     check_far,
     check_forms,
     check_parameters,
@@ -123,6 +124,25 @@ class LearnedSeries(AtomicModel, BaseEstimator):
     def forms_(self) -> tuple[Form, ...]:
         """Forms that are averaged."""
         return self._list_forms(self._used)
+
+    def before(self, rows: int) -> Self:
+        """A copy of the forecaster as it was ``rows`` rows of each series ago.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from posterity.forecasting import Forecaster
+        >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
+        >>> forecaster = Forecaster(seasonality=()).fit(y)
+        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have predicted
+        (5,)
+        """
+        if not 0 <= rows < self._fitted_panel.length:
+            raise ValueError(
+                f"rows is {rows}: it must be at least 0 and less than "
+                f"{self._fitted_panel.length}, the number of learned rows"
+            )
+        return self._branch()._copy_from(self._fitted_panel.before(int(rows)))
 
     # ---- inner -----------------------------------------------------------------------------------
 
@@ -232,6 +252,7 @@ class LearnedSeries(AtomicModel, BaseEstimator):
         check_capacity(panel, self.floor, self.capacity)
 
     def _copy_from(self, panel: Panel) -> Self:
+        check_enough(panel)
         self._check_values(panel)
         self._panel, self._recent = panel, None
         self.__dict__.pop("_answers", None)
