@@ -219,7 +219,7 @@ class Forecaster(LearnedSeries):
     def partial_fit(self, y: Any, X: Any = None) -> Self:
         """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
 
-        Rows without times follow the last ones of their series. All is as if :meth:`fit` had had it.
+        Rows without times follow the last ones of their series. All is as if they had been fitted.
         """
         if self._panel is None:
             return self.fit(y, X)

@@ -5,7 +5,7 @@ the same place in earlier seasons, or these with the level of now. It is an outl
 off than ten standard errors of the best of these, in values and, of positive series, also in
 logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
 same. If the value after it is as far off, to the same side, the level has moved with it. It has as
-well if four values in a row are off by five standard errors, to the same side.
+well if four values in a row are off by five standard errors on average, to the same side.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWEST_VALUES, FEWEST_ERRORS, VALUES_AN_OUTLIER = 20, 10, 25
 LARGEST_ERROR, NORMAL = 10.0, float(np.sqrt(0.5 * np.pi))
 # Share of that error that the next value has at least, if the level has moved.
 STAYS = 0.5
-# Standard errors of so many values one after the other, by which it has moved as well.
+# Standard errors, on average, of so many values in a row, by which it has moved as well.
 LASTING, LASTS = 5.0, 4
 # Values in the mean that is the level, and seasons in that of a place.
 LEVEL, SEASONS = 5, 3
@@ -191,8 +191,7 @@ class _Search:
         for scale, silent in zip(self.scales, (False, self.negative), strict=True):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
-            some = _last(off > LASTING) | _last(off < -LASTING)
-            lasting &= some | np.asarray(silent, dtype=bool)
+            lasting &= _last(off) | _last(-off) | np.asarray(silent, dtype=bool)
         return lasting
 
     def _move(self, place: int) -> None:
@@ -286,15 +285,16 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
     some = np.flatnonzero(far.any(axis=1))
     if len(some):
         _, ratio = _compare(_fill_gaps(values[some], periods), known[some], periods)
-        far[some] &= (ratio > LARGEST_ERROR) | _last(ratio > LASTING)
+        far[some] &= (ratio > LARGEST_ERROR) | _last(ratio)
     return np.asarray(far.any(axis=1))
 
 
-def _last(far: Mask) -> Mask:
-    """(..., T) where so many values from one on are far."""
-    runs = np.lib.stride_tricks.sliding_window_view(far, min(LASTS, far.shape[-1]), axis=-1)
-    found = np.zeros_like(far)
-    found[..., : runs.shape[-2]] = runs.all(axis=-1)
+def _last(off: Array) -> Mask:
+    """(..., T) where values from one on, off by so many standard errors, are far on average."""
+    runs = np.lib.stride_tricks.sliding_window_view(off, min(LASTS, off.shape[-1]), axis=-1)
+    found = np.zeros(off.shape, dtype=bool)
+    far = (runs.mean(axis=-1) > LASTING) & (runs.min(axis=-1) > STAYS * LASTING)
+    found[..., : far.shape[-1]] = far
     return found
 
 
