@@ -248,20 +248,20 @@ def test_jumps_of_a_walk_are_no_outliers() -> None:
     assert (found == OUTLIER).sum() <= 3 < (found == STEP).sum()
 
 
-@pytest.mark.parametrize("drop", [25.0, -25.0])
-def test_a_step_that_lasts_is_known_by_its_fourth_value(drop: float) -> None:
+@pytest.mark.parametrize("drop", [30.0, -30.0])
+def test_a_step_that_lasts_is_known_by_its_eighth_value(drop: float) -> None:
     n, after = 24 * 35, 30
     t = np.arange(n)
     y = 100.0 + 20.0 * np.sin(2.0 * np.pi * t / 24) + 10.0 * (t // 24 % 7 >= 5)
     y += 3.0 * np.random.default_rng(4).normal(size=n) - drop * (t >= n - after)
     found = find_outliers(y[None], (24, 168))
     assert np.flatnonzero(find_steps(found)[0]).tolist() == [n - after]
-    assert np.flatnonzero(found[0]).tolist() == [n - after + 3]
+    assert np.flatnonzero(found[0]).tolist() == [n - after + 7]
     for known in range(n - after + 1, n):  # it is not known before, and stays
         part = find_outliers(y[None, :known], (24, 168))
         np.testing.assert_array_equal(part, found[:, :known])
     moves = Moves.of(y[None], found, n, (24, 168))
     np.testing.assert_allclose(moves.moved[0, 0], drop, atol=4.0 * moves.error[0])
     assert not moves.moved[0, n - after :].any()
-    early = Moves.of(y[None], found, n - after + 3, (24, 168))
+    early = Moves.of(y[None], found, n - after + 7, (24, 168))
     assert not early.moved.any()

@@ -5,7 +5,7 @@ the same place in earlier seasons, or these with the level of now. It is an outl
 off than ten standard errors of the best of these, in values and, of positive series, also in
 logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
 same. If the value after it is as far off, to the same side, the level has moved with it. It has as
-well if four values in a row are off by five standard errors on average, to the same side.
+well if eight values in a row are off by six standard errors on average, to the same side.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST_ERROR, NORMAL = 10.0, float(np.sqrt(0.5 * np.pi))
 # Share of that error that the next value has at least, if the level has moved.
 STAYS = 0.5
 # Standard errors, on average, of so many values in a row, by which it has moved as well.
-LASTING, LASTS = 5.0, 4
+LASTING, LASTS = 6.0, 8
 # Values in the mean that is the level, and seasons in that of a place.
 LEVEL, SEASONS = 5, 3
 # Logarithms of values of 0 are those of this share of the smallest positive one.
