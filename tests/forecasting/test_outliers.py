@@ -253,7 +253,7 @@ def test_a_step_that_lasts_is_known_by_its_eighth_value(drop: float) -> None:
     n, after = 24 * 35, 30
     t = np.arange(n)
     y = 100.0 + 20.0 * np.sin(2.0 * np.pi * t / 24) + 10.0 * (t // 24 % 7 >= 5)
-    y += 3.0 * np.random.default_rng(4).normal(size=n) - drop * (t >= n - after)
+    y += 3.0 * np.random.default_rng(2).normal(size=n) - drop * (t >= n - after)
     found = find_outliers(y[None], (24, 168))
     assert np.flatnonzero(find_steps(found)[0]).tolist() == [n - after]
     assert np.flatnonzero(found[0]).tolist() == [n - after + 7]
