@@ -139,6 +139,29 @@ def test_holidays_and_events_have_effects(table: Path, tmp_path: Path) -> None:
     assert "no such country" in complaint(table, *options, "--holidays", "Atlantis")
 
 
+def test_sold_out_days_and_a_capacity(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    asked, stock = rng.normal(60.0, 10.0, size=N), 60.0
+    users = 1000.0 / (1.0 + np.exp(2.0 - 0.06 * np.arange(N) + 0.05 * rng.normal(size=N)))
+    path = tmp_path / "sales.csv"
+    lines = [
+        f"{min(one, stock)},{int(one >= stock)},{n}" for one, n in zip(asked, users, strict=True)
+    ]
+    path.write_text("\n".join(["sold,empty,users", *lines]) + "\n")
+    options = ("--target", "sold", "--horizon", 2)
+    found = float(rows_of(invoke(path, *options, "--censored", "empty"))[0]["median"])
+    sold_out = (asked >= stock)[:, None] * 1.0
+    model = Forecaster(censored="x0").fit(np.minimum(asked, stock), sold_out)
+    np.testing.assert_allclose(found, model.predict(2)[0], rtol=1e-9)
+    assert found > float(rows_of(invoke(path, *options))[0]["median"]) + 1.0
+    assert "did you mean 'empty'" in complaint(path, *options, "--censored", "empti")
+    options = ("--target", "users", "--horizon", 40)
+    rows = rows_of(invoke(path, *options, "--capacity", 1000))
+    assert max(float(row["upper"]) for row in rows) < 1000.0
+    assert "capacity is 500, and the series has" in complaint(path, *options, "--capacity", 500)
+    assert "and the floor, 2000" in complaint(path, *options, "--capacity", 1000, "--floor", 2000)
+
+
 def test_sums_by_a_column(tmp_path: Path) -> None:
     days = np.datetime64("2026-01-01") + np.arange(N)
     lines = [
@@ -185,12 +208,19 @@ def test_the_report_of_days_with_a_year(tmp_path: Path) -> None:
     days = np.datetime64("2023-01-01") + np.arange(800)
     sold = 50.0 + 10.0 * np.sin(2.0 * np.pi * np.arange(800) / 365.25) + rng.normal(size=800)
     path, page = tmp_path / "sales.csv", tmp_path / "next.html"
+    sold[[100, 465]] += 20.0
+    sold[300] += 80.0
+    sold[600:] += 40.0
     lines = [f"{day},{y:.2f}" for day, y in zip(days, sold, strict=True)]
     path.write_text("\n".join(["day,sold", *lines]) + "\n")
+    fairs = tmp_path / "fairs.csv"
+    fairs.write_text(f"ds,event\n{days[100]},fair\n{days[465]},fair\n")
     options = ("--target", "sold", "--time", "day", "--horizon", 7, "--report", page)
-    result = invoke(path, *options)
+    result = invoke(path, *options, "--events", fairs)
     assert result.exit_code == 0, result.stderr
-    assert "season 365.243" in page.read_text()
+    html = page.read_text()
+    for words in ("season 365.243", ">fair<", "is left out", "a new level begins"):
+        assert words in html
 
 
 def test_gaps_are_noted(table: Path, tmp_path: Path) -> None:

@@ -80,3 +80,12 @@ def test_amounts_that_come_near_zero_end_there() -> None:
     assert bounds[:, -1].tolist() == [0.0, -np.inf, -np.inf]
     assert np.isinf(bounds[0, :40]).all()
     assert (Forecaster(seasonality=12).fit(sales).forecast(24).interval(0.99)[0] >= 0.0).all()
+
+
+def test_values_that_are_multiplied_by_chance_end_at_zero_and_added_ones_do_not() -> None:
+    shocks = np.random.default_rng(0).normal(size=(100, 150))
+    multiplied = find_bounds(50.0 * np.exp(np.cumsum(0.15 * shocks, axis=1)))
+    assert (multiplied.values[0, :, -1] == 0.0).mean() > 0.85
+    for start in (5.0, 20.0):
+        added = find_bounds(start + np.cumsum(shocks, axis=1))
+        assert np.isinf(added.values[0]).all()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from posterity.forecasting import Forecaster
+from posterity.forecasting import Forecaster, ForecastWarning
 
 Array = NDArray[np.float64]
 H = 48
@@ -164,3 +165,20 @@ def test_values_missing_at_the_end_make_forecasts_wide() -> None:
     cut = Forecaster().fit(np.append(y, [np.nan] * 10)).forecast(3)
     assert cut.std() == pytest.approx(whole.std()[10:], rel=0.25)
     assert cut.median() == pytest.approx(whole.median()[10:], abs=0.5)
+
+
+@pytest.mark.parametrize("seasonality", ["weekly", -7, 1, [7, None], np.nan])
+def test_periods_that_are_none(seasonality: Any) -> None:
+    with pytest.raises(ValueError, match=r"periods are numbers of steps, at least 2, as in"):
+        Forecaster(seasonality=seasonality).fit(np.arange(20.0))
+
+
+def test_each_season_that_was_given_and_is_longer_than_the_rows_is_named() -> None:
+    y = np.random.default_rng(0).normal(size=60)
+    with pytest.warns(ForecastWarning, match="shorter than two seasons of 365: forecasts go"):
+        Forecaster(seasonality=(7, 365)).fit(y).forecast(3)
+
+
+def test_holidays_that_are_no_codes() -> None:
+    with pytest.raises(TypeError, match="holidays is 49: give the code of a country"):
+        Forecaster(holidays=49).fit(np.arange(20.0))

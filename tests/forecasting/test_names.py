@@ -10,6 +10,7 @@ import pytest
 
 from posterity import load, save
 from posterity.forecasting import Forecaster, ForecastWarning, Form, VectorAutoregression
+from posterity.forecasting.plans import _widen_few
 
 pandas = pytest.importorskip("pandas")
 
@@ -182,3 +183,12 @@ def test_a_value_that_is_no_text_among_levels_is_named(value: Any, shown: str) -
     frame = pandas.DataFrame({"ds": np.arange(40), "y": np.arange(40.0) % 5, "level": level})
     with pytest.raises(ValueError, match=rf"'level' is ({shown}) at row 1 .*no text"):
         Forecaster().fit(frame)
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_a_new_level_is_held_as_often_as_promised_beside_few(k: int) -> None:
+    effects = np.random.default_rng(k).normal(size=(20_000, k + 1))
+    seen = effects[:, :k] - effects[:, :k].mean(axis=1, keepdims=True)
+    sd = np.sqrt(np.square(seen).mean(axis=1) * _widen_few(k))
+    held = np.abs(effects[:, k] - effects[:, :k].mean(axis=1)) < 1.6449 * sd
+    assert held.mean() == pytest.approx(0.9, abs=0.01)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posterity.forecasting import Forecaster, ForecastWarning, VectorAutoregression
-from posterity.forecasting.outliers import find_outliers
+from posterity.forecasting.moves import Moves
+from posterity.forecasting.outliers import find_outliers, leave_out_outliers
+from posterity.forecasting.panel import OUTLIER, STEP, Panel, find_steps
 
 Array = np.ndarray
 
@@ -222,3 +224,43 @@ def test_a_gap_after_an_outlier_is_not_bridged_by_it() -> None:
     y = seasonal(8)
     y[100], y[101:104] = 1e4, np.nan
     assert np.flatnonzero(find_outliers(y[None], (7,))[0]).tolist() == [100]
+
+
+@pytest.mark.parametrize("after", [6, 24, 168])
+def test_a_step_in_hours_is_found_and_measured_against_the_week(after: int) -> None:
+    """Also at the end of a weekend, whose last day is no level of Monday."""
+    n = 24 * 35
+    t = np.arange(n)
+    y = 100.0 + 20.0 * np.sin(2.0 * np.pi * t / 24) + 10.0 * (t // 24 % 7 >= 5)
+    y += 3.0 * np.random.default_rng(0).normal(size=n) - 60.0 * (t >= n - after)
+    panel = leave_out_outliers(Panel.of_arrays({"a": y}), "ignore", (24, 168))
+    assert panel.left_out is not None
+    assert np.flatnonzero(panel.left_out[0] == STEP).tolist() == [n - after]
+    moves = Moves.of(y[None], panel.left_out, n, (24, 168))
+    np.testing.assert_allclose(moves.moved[0, 0], 60.0, atol=4.0 * moves.error[0])
+    assert moves.error[0] < 3.0
+
+
+def test_jumps_of_a_walk_are_no_outliers() -> None:
+    rng = np.random.default_rng(1)
+    walk = np.cumsum(rng.standard_t(3, size=(40, 400)), axis=1)
+    found = find_outliers(walk)
+    assert (found == OUTLIER).sum() <= 3 < (found == STEP).sum()
+
+
+@pytest.mark.parametrize("drop", [27.0])
+def test_a_step_that_lasts_is_known_by_its_eighth_value(drop: float) -> None:
+    n, after = 24 * 35, 72
+    t = np.arange(n)
+    y = 100.0 + 20.0 * np.sin(2.0 * np.pi * t / 24) + 10.0 * (t // 24 % 7 >= 5)
+    y += 3.0 * np.random.default_rng(0).normal(size=n) - drop * (t >= n - after)
+    found = find_outliers(y[None], (24, 168))
+    (step,) = np.flatnonzero(find_steps(found)[0])
+    assert n - after <= step < n - after + 24
+    assert np.flatnonzero(found[0]).tolist() == [step + 7]
+    for known in range(n - after + 1, n, 5):  # it is not known before, and stays
+        part = find_outliers(y[None, :known], (24, 168))
+        np.testing.assert_array_equal(part, found[:, :known])
+    moves = Moves.of(y[None], found, n, (24, 168))
+    assert not moves.moved[0, step:].any()
+    assert not Moves.of(y[None], found, step + 7, (24, 168)).moved.any()

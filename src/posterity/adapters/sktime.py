@@ -23,7 +23,8 @@ class SktimeForecaster(BaseForecaster):
 
     Parameters
     ----------
-    seasonality, forms, n_draws, holidays, events, forgetting, lower_bound, upper_bound, outliers
+    seasonality, forms, n_draws, holidays, events, forgetting, lower_bound, upper_bound, outliers,
+    capacity, floor
         As of :class:`posterity.Forecaster`.
     censored
         The same: a column of ``X``, of which the values in the next steps do not matter.
@@ -68,6 +69,8 @@ class SktimeForecaster(BaseForecaster):
         upper_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
         censored: str | None = None,
+        capacity: float | None = None,
+        floor: float = 0.0,
     ) -> None:
         self.seasonality = seasonality
         self.forms = forms
@@ -79,6 +82,8 @@ class SktimeForecaster(BaseForecaster):
         self.upper_bound = upper_bound
         self.outliers = outliers
         self.censored = censored
+        self.capacity = capacity
+        self.floor = floor
         super().__init__()
 
     def _fit(self, y: Any, X: Any, fh: Any) -> SktimeForecaster:

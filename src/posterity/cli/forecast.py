@@ -38,6 +38,9 @@ class Settings(Reading):
     future: str | None
     holidays: tuple[str, ...]
     events: str | None
+    censored: str | None
+    capacity: float | None
+    floor: float
     region: str | None
     seasonality: tuple[int, ...]
     output: str | None
@@ -59,6 +62,7 @@ def run(settings: Settings) -> None:
         time=settings.time,
         series=settings.series,
         features=settings.features or (),
+        censored=settings.censored,
         region=settings.region,
     )
     opened = open_writer(settings.output)
@@ -70,11 +74,7 @@ def run(settings: Settings) -> None:
         if settings.features and settings.future is not None:
             future = columns.read(settings.future, settings.text, future=True)
         events = None if settings.events is None else read_table(settings.events, settings.text)
-        model = Forecaster(
-            seasonality=settings.seasonality or None,
-            holidays=settings.holidays or None,
-            events=events,
-        ).fit(frame)
+        model = _make_forecaster(settings, events).fit(frame)
         forecast = model.forecast(settings.horizon, X_future=future)
         sums = reconcile(forecast, frame.regions, bottom_up=True) if frame.regions else None
     with opened() as write:
@@ -88,6 +88,17 @@ def run(settings: Settings) -> None:
     print_notes(frame.notes, quiet=settings.quiet, page=page)
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=1)
+
+
+def _make_forecaster(settings: Settings, events: Any) -> Forecaster:
+    return Forecaster(
+        seasonality=settings.seasonality or None,
+        holidays=settings.holidays or None,
+        events=events,
+        censored=settings.censored,
+        capacity=settings.capacity,
+        floor=settings.floor,
+    )
 
 
 def _make_batch(settings: Settings, forecast: StepsAhead, time_type: Any) -> pa.RecordBatch:
@@ -117,6 +128,8 @@ def _describe_forecast(settings: Settings, notes: list[str]) -> About:
         "seasonality": ", ".join(map(str, settings.seasonality)),
         "holidays": ", ".join(settings.holidays),
         "events": settings.events or "",
+        "sold out": settings.censored or "",
+        "capacity": "" if settings.capacity is None else f"{settings.capacity:g}",
         "sums by": settings.region or "",
     }
     name = os.path.basename(name_input(settings.file))

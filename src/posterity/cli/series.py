@@ -28,6 +28,7 @@ class Columns:
     time: str | None
     series: str | None
     features: tuple[str, ...] = ()
+    censored: str | None = None
     region: str | None = None
 
     def __post_init__(self) -> None:
@@ -37,6 +38,7 @@ class Columns:
             if self.series is None:
                 raise ValueError("--sum needs --series, which names the series that it sums")
             options.append(("--sum", self.region))
+        options.append(("--censored", self.censored))
         seen: dict[str, str] = {}
         for option, name in [*options, *(("--features", name) for name in self.features)]:
             if name is not None and seen.setdefault(name, option) != option:
@@ -50,11 +52,12 @@ class Columns:
         Raises ``TableError`` for a column that is missing or no number.
         """
         named = {ID: self.series, TIME: self.time, TARGET: None if future else self.target}
-        region = None if future else self.region
-        wanted = [name for name in (*named.values(), *self.features, region) if name is not None]
+        region, censored = (None, None) if future else (self.region, self.censored)
+        columns_of_rows = (*self.features, *(() if censored is None else (censored,)))
+        wanted = [name for name in (*named.values(), *columns_of_rows, region) if name is not None]
         source = open_source(path, text)
         require(wanted, list(source.schema.names), "column")
-        numbers = self.features if future else (self.target, *self.features)
+        numbers = self.features if future else (self.target, *columns_of_rows)
         texts = {name for name in self.features if is_text(source.schema.field(name).type)}
         for name in numbers:
             if name not in texts:

@@ -303,6 +303,18 @@ def show(**settings: Any) -> None:
     "lower_window and upper_window for days around them.",
 )
 @click.option(
+    "--censored",
+    metavar="COLUMN",
+    help="Column that is 1 where the value is the least that there was, as what was sold on a day "
+    "on which the shelf was empty, and else 0. --future does not need it.",
+)
+@click.option(
+    "--capacity",
+    type=float,
+    help="What values can grow to and never reach, such as the households of a town.",
+)
+@click.option("--floor", type=float, default=0.0, help="Where values with a --capacity end below.")
+@click.option(
     "--sum",
     "region",
     metavar="COLUMN",

@@ -30,7 +30,7 @@ AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 # Fields that some files were written before, and what they are in these.
-_CAME_LATER = {"terms": None, "_reading": None, "link": "logit"}
+_CAME_LATER = {"terms": None, "_reading": None, "between": None, "link": "logit"}
 
 
 class Decoder:

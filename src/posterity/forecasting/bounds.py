@@ -23,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from posterity.forecasting.calendar import format_time
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.outliers import compare_with_expected
+from posterity.forecasting.panel import Panel
 
 Array = NDArray[np.float64]
 
@@ -46,6 +48,9 @@ TOPS, TOP_SHARE = (1.0, 100.0), 0.8
 # Nats by which a free series is less probable not to have passed the top, and log odds are a better
 # scale; and those of the first where the top itself is often reached, which log odds do not have.
 PASSED, BETTER, PASSED_AT_TOP = 2.0, 8.0, 7.0
+# Nats by which logarithms are a better scale of values that are multiplied by chance, and as what
+# share of the largest value so far the smallest one says so.
+CLEARLY_BETTER, SPAN = 16.0, 0.5
 # The same where neither 0 nor the top was passed: for each of the two, and for both better scales.
 PASSED_EACH, BETTER_THAN_EACH = 1.0, 5.0
 # Log odds are those of values at least this share of the top away from it, and from 0; errors that
@@ -68,8 +73,11 @@ class Bounds:
         )
 
 
-def check_bounds(lower: Any, upper: Any) -> None:
-    """Raise ``ValueError`` unless each is "auto", None or a finite number, in this order."""
+def check_bounds(lower: Any, upper: Any, floor: Any = 0.0, capacity: Any = None) -> None:
+    """Raise ``ValueError`` unless each is "auto", None or a finite number, in this order.
+
+    With a ``capacity`` both have to be "auto", and it is a number above the ``floor``.
+    """
     for side, beyond, bound in (("lower", "below", lower), ("upper", "above", upper)):
         if not (bound is None or _is_number(bound) or _is_auto(bound)):
             raise ValueError(
@@ -80,6 +88,55 @@ def check_bounds(lower: Any, upper: Any) -> None:
         raise ValueError(
             f"lower_bound is {lower!r} and upper_bound {upper!r}: the lower one must be below"
         )
+    if not _is_number(floor) or (capacity is None and floor != 0.0):
+        raise ValueError(
+            f"floor is {floor!r}: give a finite number, and capacity, where values end above; "
+            "without a capacity lower_bound is where they end below"
+        )
+    if capacity is None:
+        return
+    if not (_is_number(capacity) and floor < capacity):
+        raise ValueError(
+            f"capacity is {capacity!r}: give a finite number above all values and the floor, "
+            f"{floor:g}"
+        )
+    if not (_is_auto(lower) and _is_auto(upper)):
+        raise ValueError(
+            f"lower_bound is {lower!r}, upper_bound {upper!r} and capacity {capacity!r}: with a "
+            "capacity values end there and at the floor, so leave out both bounds"
+        )
+
+
+def check_capacity(panel: Panel, floor: float, capacity: float | None) -> None:
+    """Raise ``ValueError``, naming the first, where a value is not between floor and capacity."""
+    if capacity is None:
+        return
+    for outside, end in (
+        (panel.values >= capacity, f"capacity is {capacity:g}"),
+        (panel.values <= floor, f"floor is {floor:g}"),
+    ):
+        if outside.any():
+            series, column = np.argwhere(outside)[0]
+            step = panel.ends[series] - panel.length + 1 + column
+            raise ValueError(
+                f"{end}, and {panel.describe_series(panel.ids[series])} has the value "
+                f"{panel.values[series, column]:g} at {format_time(panel.calendar.stamps(step))}: "
+                "all values must be above the floor and below the capacity; change it, or give "
+                "upper_bound, which values may reach"
+            )
+
+
+def find_ends(values: Array, lower: Any, upper: Any) -> tuple[float, float] | None:
+    """Between which ends forms of values (S, T) have logarithms: given bounds, or above 0.
+
+    None where no series is inside.
+    """
+    given = [(lower, upper)] if _is_number(lower) and _is_number(upper) else []
+    least, most = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+    for low, high in (*given, (0.0, np.inf)):
+        if ((least > low) & (most < high)).any():
+            return low, high
+    return None
 
 
 def find_bounds(
@@ -91,7 +148,8 @@ def find_bounds(
     """Bounds (2, S, T + 1) known before each column of ``values`` (S, T), and after the last.
 
     "auto" below: 0 where no value so far is negative, and all are whole numbers or some are 0; or
-    where a series that is free to pass 0 would have done so, and logarithms are a better scale.
+    where a series that is free to pass 0 would have done so, and logarithms are a better scale; or
+    where these are clearly better.
     Above: 1 or 100 where all values so far are from 0 to there, and a series that is free to pass
     it, with these seasonal ``periods``, would have done so; see :func:`_find_top`. No bound is
     infinite. A value beyond a bound that was given ends it for its series.
@@ -211,14 +269,16 @@ def _find_bottom(values: Array, periods: Sequence[float]) -> Array:
     touched = np.logical_or.accumulate(values == 0.0, axis=1)
     bottoms = np.where(_is_whole(values) | touched, 0.0, -np.inf)
     least = np.fmin.accumulate(values, axis=1)
-    with np.errstate(invalid="ignore"):
-        near = (least > 0.0) & (least <= (1.0 - TOP_SHARE) * np.fmax.accumulate(values, axis=1))
-    some = np.flatnonzero((near & np.isinf(bottoms)).any(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(least > 0.0, least / np.fmax.accumulate(values, axis=1), np.inf)
+    some = np.flatnonzero(((share <= SPAN) & np.isinf(bottoms)).any(axis=1))
     if len(some):
         x = carry_forward(values[some])
         log = np.log(np.where(x > 0.0, x, 1.0))
         passed, losses = _weigh_scales(values[some], [(x, 0.0), (log, log)], [0.0], periods)
-        found = (passed[0] > PASSED) & (losses[0] - losses[1] > BETTER) & near[some]
+        better, near = losses[0] - losses[1], share[some] <= 1.0 - TOP_SHARE
+        found = (passed[0] > PASSED) & (better > BETTER) & near
+        found |= (better > CLEARLY_BETTER) & (share[some] <= SPAN)
         bottoms[some] = np.where(np.logical_or.accumulate(found, axis=1), 0.0, bottoms[some])
     return bottoms
 

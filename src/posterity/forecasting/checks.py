@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,12 @@ def check_parameters(
     """Raise ``ValueError`` or ``TypeError`` for parameters of a forecaster that are none."""
     if not (isinstance(n_draws, int | np.integer) and n_draws >= 2):
         raise ValueError(f"n_draws is {n_draws!r}: it must be at least 2")
-    periods: Iterable[Any] = () if seasonality is None else np.atleast_1d(np.asarray(seasonality))
-    for period in periods:
-        if not 2 <= period < np.inf:
-            raise ValueError(
-                f"seasonality is {seasonality!r}: periods are numbers of steps, at least 2"
-            )
+    periods: NDArray[Any] = np.atleast_1d(np.asarray(() if seasonality is None else seasonality))
+    if periods.dtype.kind not in "fiu" or not ((periods >= 2) & (periods < np.inf)).all():
+        raise ValueError(
+            f"seasonality is {seasonality!r}: periods are numbers of steps, at least 2, as in "
+            "(7, 365.25)"
+        )
     if forms is not None and not all(isinstance(form, Form) for form in forms):
         raise TypeError("forms must be a sequence of Form, as in [Form(1, lags=(1, 2))]")
     if forms is not None and not len(forms):
@@ -123,7 +123,11 @@ def find_constant(panel: Panel) -> NDArray[np.bool_]:
 
 def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(F, S) whether a series is too short for a form, and has values without a logarithm."""
-    lowest = np.where(np.isfinite(panel.values), panel.values, np.inf).min(axis=1)
+    known = np.isfinite(panel.values)
+    lowest = np.where(known, panel.values, np.inf).min(axis=1)
+    highest = np.where(known, panel.values, -np.inf).max(axis=1)
     lengths = np.array([form.length for form in forms])[:, None]
     logs = np.array([form.log for form in forms])[:, None]
-    return panel.lengths - lengths < FEWEST_ROWS, logs & (lowest <= 0.0)
+    ends = np.array([form.between or (0.0, np.inf) for form in forms]).T[:, :, None]
+    outside = (lowest <= ends[0]) | (highest >= ends[1])
+    return panel.lengths - lengths < FEWEST_ROWS, logs & outside

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from posterity.forecasting.forms import Form, span
 
 # Lags of a form without seasons, and most consecutive lags of any form.
@@ -39,7 +41,7 @@ def choose_forms(
     n: int,
     periods: Iterable[float],
     *,
-    positive: bool = True,
+    ends: tuple[float, float] | None = (0.0, np.inf),
     n_series: int = 1,
     columns: bool = False,
 ) -> tuple[Form, ...]:
@@ -48,11 +50,11 @@ def choose_forms(
     A period counts where there are two of it, and a form where its lags leave half of the rows. Of
     a period that came once, and a bit of it again, two forms see whether it returns. One that is
     not whole, or long, is one of waves. Each form comes in logarithms with a drift, where values
-    allow it, and in values: with a drift where it looks at lags and starts from the last value, of
-    a series that is not too short, else without. Where a series has few rows for a form's
-    coefficients and there are many series, it comes a second time with a prior that is learned over
-    all of them. Where there are exogenous ``columns``, some forms come a second time with their
-    lags.
+    are between ``ends``, 0 and above or a floor and a capacity; and in values: with a drift where
+    it looks at lags and starts from the last value, of a series that is not too short, else
+    without. Where a series has few rows for a form's coefficients and there are many series, it
+    comes a second time with a prior that is learned over all of them. Where there are exogenous
+    ``columns``, some forms come a second time with their lags.
 
     Examples
     --------
@@ -61,9 +63,10 @@ def choose_forms(
     """
     plain = _list_plain_forms(n, list(periods))
     scales = [_limit_drift(form, n) for form in plain]
-    if positive:
-        pairs = zip((replace(form, log=True) for form in plain), scales, strict=True)
-        scales = [form for pair in pairs for form in pair]
+    if ends:
+        between = ends if np.isfinite(ends[1]) else None
+        logs = [replace(form, log=True, between=between) for form in plain]
+        scales = [form for pair in zip(logs, scales, strict=True) for form in pair]
     pooled = [
         replace(form, shared=True)
         for form in scales

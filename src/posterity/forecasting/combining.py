@@ -15,6 +15,7 @@ from posterity.forecasting.components import Explanation
 from posterity.forecasting.dependence import find_correlation
 from posterity.forecasting.ensemble import join_paths
 from posterity.forecasting.forecast import Forecast
+from posterity.forecasting.log_scale import LOGARITHMS
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.trials import Tried
@@ -124,7 +125,9 @@ def find_usable(
         found = [
             (
                 np.isfinite(path.mean).all(axis=(1, 2)),
-                (not path.log) | (_find_widest_step(path) <= WIDEST_LOG),
+                (not path.log)
+                | (path.scale != LOGARITHMS)
+                | (_find_widest_step(path) <= WIDEST_LOG),
             )
             for path in parts
         ]

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.holidays import CLOSED, TREND
+from posterity.forecasting.log_scale import LARGEST_LOG
 from posterity.forecasting.marginals import Component, Marginals, scale_spread
-from posterity.forecasting.mixtures import LARGEST_LOG
 from posterity.forecasting.names import make_names_array
 from posterity.forecasting.paths import Paths, continue_changes
 from posterity.forecasting.plans import Plan
@@ -180,7 +180,7 @@ class Explanation:
         history = _find_history(levels, learner.learned, margins)[series]
         found, sds = split_seasons(base, history, self.periods)
         echoes = find_echoes(learner, levels, series, history, none.shape[1], self.periods)
-        noise = np.sqrt(NOISE) * base.noise[:, :, None] * (found[TREND] if base.log else 1.0)
+        noise = np.sqrt(NOISE) * base.noise[:, :, None] * base.slopes(found[TREND])
         sds = {name: np.hypot(sd, noise * echoes[name][:, None]) for name, sd in sds.items()}
         found |= self._find_effects(learner, base, none, series)
         at = np.broadcast_to(self.steps[series, None] - 1, (*base.noise.shape, self.steps.shape[1]))
@@ -190,7 +190,7 @@ class Explanation:
             whole = sum(means.values(), np.zeros(1))
             means[CLOSED] = np.where(self.closed[series, None], -whole, 0.0)
         for name, unseen in self.plan.measure_unseen(levels.effects).items():
-            sds[name] = unseen[series, None] * (means[TREND] if base.log else 1.0)
+            sds[name] = unseen[series, None] * base.slopes(means[TREND])
         parts = {}
         for name, mean in means.items():
             spread = SMOOTHING * mean.std(axis=1, keepdims=True)
@@ -208,9 +208,9 @@ class Explanation:
             found[name] = some.mean - base.mean
         if not (base.log and found):
             return found
-        start, total = np.exp(np.minimum(base.mean, LARGEST_LOG)), sum(found.values())
-        small = np.abs(total) < SMALL
-        mean = start * np.where(small, 1.0, np.expm1(total) / np.where(small, 1.0, total))
+        total = sum(found.values(), np.zeros(1))
+        total = np.where(np.abs(total) < SMALL, SMALL, total)
+        mean = base.scale.changes(base.mean, total) / total
         return {name: mean * one for name, one in found.items()}
 
     def draw(self, learner: Learner, future: Array) -> Paths:
@@ -249,7 +249,7 @@ def split_seasons(
     margin, found = history.shape[1], {}
     h = base.mean.shape[2] - margin
     if base.log:
-        rest = np.exp(_limit(rest, margin + h))
+        rest = base.scale.values(_limit(rest, margin + h))
     for period, cycles in list_seasons(periods):
         margin -= count_margin(period, cycles)
         season, rest = _split(rest, period, cycles)
@@ -261,7 +261,7 @@ def split_seasons(
     squares = np.maximum(squares, squares[:, :, :1] + grown - grown[:, :, :1])
     sd = base.noise[:, :, None] * np.sqrt(squares)
     none = {name: np.zeros(sd.shape) for name in found}
-    return {TREND: rest} | found, {TREND: rest * sd if base.log else sd} | none
+    return {TREND: rest} | found, {TREND: base.slopes(rest) * sd} | none
 
 
 def find_echoes(

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.components import SMOOTHING, Explanation
 from posterity.forecasting.marginals import Component, Marginals, scale_spread
-from posterity.forecasting.mixtures import LARGEST_LOG
 from posterity.forecasting.names import make_names_array
 
 Array = NDArray[np.float64]
@@ -34,7 +33,7 @@ def compute_effects(
         for name, columns in cases.items():
             mean = explanation.draw(learner, columns[:, None]).part(series).mean - base.mean
             if base.log:
-                mean = np.exp(np.minimum(base.mean, LARGEST_LOG)) * np.expm1(mean)
+                mean = base.scale.changes(base.mean, mean)
             sd = SMOOTHING * mean.std(axis=1, keepdims=True)
             part = Component(mean, np.broadcast_to(sd, mean.shape), log=False)
             parts[name].append(scale_spread(part, explanation.factor))

@@ -220,16 +220,17 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
     much these effects are off.
     """
     periods = sorted({form.difference for form in forms} - {0, 1})
+    known_as = {form: (form.log, form.scale) for form in forms}
     plain = {
-        log: Levels.of(panel, log=log, first=first, periods=periods)
-        for log in {form.log for form in forms}
+        (log, scale): Levels.of(panel, log=log, scale=scale, first=first, periods=periods)
+        for log, scale in set(known_as.values())
     }
     if not panel.columns.shape[2]:
-        return {form: plain[form.log] for form in forms}
+        return {form: plain[known_as[form]] for form in forms}
     known = panel.length if first is None else first
     seasons = next((form.waves for form in forms if not form.difference), ())
     simple = {form: _make_effects_form(form, seasons) for form in forms}
-    levels = {form: plain[form.log].with_lags(form.column_lags) for form in set(simple.values())}
+    levels = {own: plain[known_as[form]].with_lags(own.column_lags) for form, own in simple.items()}
     levels = {
         form: own.less_columns(_estimate_effects(own, form, known)) for form, own in levels.items()
     }
@@ -239,7 +240,8 @@ def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -
 def _make_effects_form(form: Form, seasons: tuple[tuple[float, int], ...]) -> Form:
     """The form that learns the effects of exogenous columns: beside seasons, if it has any."""
     waves = () if form.difference > 1 else seasons
-    return Form(form.difference, log=form.log, waves=waves, column_lags=form.column_lags)
+    kept = {name: getattr(form, name) for name in ("log", "between", "column_lags")}
+    return Form(form.difference, waves=waves, **kept)
 
 
 def _estimate_effects(levels: Levels, form: Form, column: int) -> Array:
@@ -264,6 +266,7 @@ def join_paths(parts: Iterator[Paths]) -> Paths:
         np.concatenate([one.noise for one in each]),
         each[0].log,
         early,
+        each[0].scale,
     )
 
 

@@ -16,8 +16,8 @@ from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.dependence import ShockCorrelation
 from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.forms import Form
+from posterity.forecasting.log_scale import LARGEST_LOG, LOGARITHMS
 from posterity.forecasting.marginals import Component, Marginals
-from posterity.forecasting.mixtures import LARGEST_LOG
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.steps import StepDistribution, StepsAhead, make_frame
 from posterity.safety import check_memory
@@ -154,7 +154,7 @@ class Forecast(StepsAhead):
             if self.marginals.bounds is not None:
                 errors *= moved.sd[of, k] / np.where(path.sd > 0.0, path.sd, 1.0)[of, k]
             values = moved.mean[of, k] + errors
-            drawn[at, of] = np.exp(np.minimum(values, LARGEST_LOG)) if path.log else values
+            drawn[at, of] = path.scale.values(values) if path.log else values
         if self.marginals.bounds is not None:
             np.clip(drawn, *self.marginals.bounds[:, :, None], out=drawn)
         if self.marginals.closed is not None:
@@ -177,7 +177,7 @@ class Forecast(StepsAhead):
         Of forms on the scale of the values it is a mixture of Gaussians, by formula. The sum of
         what is Gaussian in logarithms is taken for lognormal, with the mean and the variance that
         the sum has (Fenton 1960); :meth:`rvs` is free of that. Where steps reach a bound of the
-        values, it is that of 4,000 sample paths, always the same.
+        values, or have a capacity, it is that of 4,000 sample paths, always the same.
         """
         chosen = choose_steps(steps, self.horizon)
         counted = np.zeros((len(self.ids), self.horizon))
@@ -186,7 +186,7 @@ class Forecast(StepsAhead):
             counted[self.marginals.closed] = 0.0
         parts = [_sum_steps(path, counted) for path in self.paths]
         sums = Marginals(parts, self.marginals.weights)
-        reached = self._find_censored_series(chosen)
+        reached = self._find_drawn_series(chosen)
         if reached.any():
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
@@ -279,21 +279,23 @@ class Forecast(StepsAhead):
             products[shut[:, :, None] | shut[:, None]] = 0.0
         return products
 
-    def _find_censored_series(self, steps: slice) -> NDArray[np.bool_]:
-        """(S,) whether a bound has more than a negligible probability at one of the steps."""
+    def _find_drawn_series(self, steps: slice) -> NDArray[np.bool_]:
+        """(S,) whether sums have no formula: with log odds, or where a bound is probable."""
+        odds = np.array([path.scale != LOGARITHMS for path in self.paths])
+        drawn = np.asarray((self.marginals.weights[:, odds] > 0.0).any(axis=1))
         if self.marginals.bounds is None:
-            return np.zeros(len(self.marginals.weights), dtype=bool)
+            return drawn
         reached = self.marginals.at_bounds()[:, :, steps]
-        return np.asarray((reached > NEGLIGIBLE).any(axis=(0, 2)))
+        return np.asarray(drawn | (reached > NEGLIGIBLE).any(axis=(0, 2)))
 
     def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
-        assert self.marginals.bounds is not None
         drawn = draw_sums(self, steps)[:, :, None]
         # The mean of a sum is exactly the sum of means, without the error of draws.
         count = len(range(self.horizon)[steps])
         free = np.array([[-np.inf], [np.inf]])
-        bounds = np.where(reached, count * self.marginals.bounds, free)
+        own = free if self.marginals.bounds is None else self.marginals.bounds
+        bounds = np.where(reached, count * own, free)
         exact = self.marginals.mean()[:, steps].sum(axis=1, keepdims=True)
         sign, end, _ = choose_end(bounds, exact)
         over = sign * (drawn[:, :, 0] - end)

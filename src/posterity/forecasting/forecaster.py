@@ -7,63 +7,36 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions._limits import check_single_level
 from posterity.forecasting import reading
-from posterity.forecasting.borrowing import Loan, find_loans
-from posterity.forecasting.bounds import Bounds, check_bounds, find_bounds
-from posterity.forecasting.censoring import check_censored
 from posterity.forecasting.checks import (
     FEWEST_VALUES,
     check_enough,
     check_far,
-    check_forms,
     check_horizon,
-    check_parameters,
     find_unchanged,
-    find_unlearned,
-    read_memories,
 )
-from posterity.forecasting.choosing import add_memories, choose_forms
-from posterity.forecasting.combining import compute_common_scores, make_forecast
-from posterity.forecasting.ensemble import Priors
+from posterity.forecasting.combining import make_forecast
 from posterity.forecasting.forecast import Forecast
 from posterity.forecasting.forms import Form
-from posterity.forecasting.holidays import Events, check_events, check_regions, list_regions
-from posterity.forecasting.outliers import check_outliers
-from posterity.forecasting.panel import Panel
-from posterity.forecasting.plans import Plan
-from posterity.forecasting.preparing import Preparation, choose_periods
+from posterity.forecasting.learned import LearnedSeries
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import (
     align_to_calendar,
-    count_new,
+    append_rows,
     read_following_rows,
     read_next_row,
-    select_series,
 )
-from posterity.forecasting.remarks import (
-    warn_of_bounds,
-    warn_of_events,
-    warn_of_outliers,
-    warn_of_short,
-    warn_of_still,
-    warn_of_unlearned,
-)
-from posterity.forecasting.trials import Tried, run_trials
-from posterity.forecasting.weighing import CommonScores
-from posterity.safety import check_memory
-from posterity.transaction import AtomicModel, atomic
+from posterity.forecasting.remarks import warn_of_still
+from posterity.forecasting.trials import run_trials
+from posterity.transaction import atomic
 
 Array = NDArray[np.float64]
 
-# Values that a forecast stores for each form, series, draw and step.
-NUMBERS = 3
 
-
-class Forecaster(AtomicModel, BaseEstimator):
+class Forecaster(LearnedSeries):
     """Forecasts the next n steps of one or more series, as a joint distribution.
 
     Nothing has to be chosen but the horizon. Several autoregressions, of other lags, differences
@@ -117,6 +90,12 @@ class Forecaster(AtomicModel, BaseEstimator):
         Name of a column of zeros and ones: 1 where the value is the least that there was, as the
         sales of a day on which the shelf was empty. Such values are learned as what they are
         expected to be, given that they are no less. The column has no effect, and no plan.
+    capacity : float, optional
+        What the values can grow to and never reach: customers of a town, or 1 of shares. Forms in
+        logarithms are then in log odds, log (y - floor) / (capacity - y), on which such growth is a
+        line; forecasts stay between floor and capacity, and bounds may not be given.
+    floor : float, default 0.0
+        Where values with a capacity end below.
     n_draws : int, default 32
         Draws of coefficients and noise of each form, of a fixed set of points of low discrepancy:
         the same data give the same forecast.
@@ -135,6 +114,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         Their times.
     outliers_ : (S, n) array
         Which of them forecasts ignore, as they are far from all before them.
+    steps_ : (S, n) array
+        Which of these begin a new level, to which all values before are moved.
     exogenous_ : tuple of str
         Names of the exogenous columns.
     n_observations_ : int
@@ -165,12 +146,6 @@ class Forecaster(AtomicModel, BaseEstimator):
     True
     """
 
-    # The panel that was learned; with several series, also the single rows learned since.
-    _panel: Panel | None = None
-    _recent: Panel | None = None
-    # Of models in files that are older than the parameter.
-    censored: Any = None
-
     def __init__(
         self,
         *,
@@ -183,6 +158,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         upper_bound: float | str | None = "auto",
         outliers: Literal["ignore", "learn"] = "ignore",
         censored: Any = None,
+        capacity: float | None = None,
+        floor: float = 0.0,
         n_draws: int = 32,
     ) -> None:
         self.seasonality = seasonality
@@ -194,6 +171,8 @@ class Forecaster(AtomicModel, BaseEstimator):
         self.upper_bound = upper_bound
         self.outliers = outliers
         self.censored = censored
+        self.capacity = capacity
+        self.floor = floor
         self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
@@ -218,8 +197,9 @@ class Forecaster(AtomicModel, BaseEstimator):
         Raises
         ------
         ValueError
-            If a time comes twice or lies between steps, a value is infinite or no number, or all
-            series have fewer than four values; the message names series and time.
+            If a time comes twice or lies between steps, a value is infinite, no number or not
+            between floor and capacity, or all series have fewer than four values; the message
+            names series and time.
 
         Warns
         -----
@@ -232,22 +212,18 @@ class Forecaster(AtomicModel, BaseEstimator):
         values: see :meth:`forecast`.
         """
         self._check_parameters()
-        panel = reading.read(y, X)
-        check_enough(panel)
-        return self._copy_from(panel)
+        return self._copy_from(reading.read(y, X))
 
     @atomic
     def partial_fit(self, y: Any, X: Any = None) -> Self:
         """Learn later rows of these series, or new series. Parameters and errors as in :meth:`fit`.
 
-        Rows without times follow the last ones of their series. What comes of it is what
-        :meth:`fit` makes of all rows at once.
+        Rows without times follow the last ones of their series. All is as if they had been fitted.
         """
         if self._panel is None:
             return self.fit(y, X)
-        panel = self._fitted_panel.append(read_following_rows(self._fitted_panel, y, X))
-        check_enough(panel)
-        return self._copy_from(panel)
+        rows = read_following_rows(self._fitted_panel, y, X)
+        return self._copy_from(self._fitted_panel.append(rows))
 
     @atomic
     def learn_one(
@@ -282,6 +258,7 @@ class Forecaster(AtomicModel, BaseEstimator):
                 "with: call fit first"
             )
         row = read_next_row(self._panel, self._recent, series, y, x)
+        self._check_values(row)
         if self._panel.single and series is None:
             return self._copy_from(self._panel.append(row))
         recent = row if self._recent is None else self._recent.append(row)
@@ -404,19 +381,9 @@ class Forecaster(AtomicModel, BaseEstimator):
             first = max(whole.length // 4, 2 * FEWEST_VALUES)
             check_enough(whole.before(max(whole.length - first, 0)))
         else:
-            fitted = self._fitted_panel
-            whole = fitted.append(read_following_rows(fitted, y, X))
-            first = fitted.length
-            rows = whole.length - first
-            new = np.array([name not in fitted.ids for name in whole.ids])
-            begins = np.where(new, whole.lengths <= rows, count_new(fitted, whole) == rows)
-            if not begins.all():
-                raise ValueError(
-                    "forecast_then_learn needs the same number of new rows for each series, "
-                    "starting right after its last row, and no more of a new series; use "
-                    "partial_fit for others"
-                )
+            whole, first = append_rows(self._fitted_panel, y, X), self._fitted_panel.length
         check_far(h, first)
+        self._check_values(whole)
         prepared = self._prepare(whole)
         used = prepared.leave_out(prepared.events.add_to(whole))
         forms = self._list_forms(used.before(whole.length - first))
@@ -426,215 +393,3 @@ class Forecaster(AtomicModel, BaseEstimator):
         )
         self._copy_from(whole)
         return forecasts
-
-    def before(self, rows: int) -> Self:
-        """A copy of the forecaster as it was ``rows`` rows of each series ago.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from posterity.forecasting import Forecaster
-        >>> y = np.cumsum(np.random.default_rng(0).normal(size=80))
-        >>> forecaster = Forecaster(seasonality=()).fit(y)
-        >>> forecaster.before(5).forecast(5).crps(y[-5:]).shape  # what it would have predicted
-        (5,)
-        """
-        if not 0 <= rows < self._fitted_panel.length:
-            raise ValueError(
-                f"rows is {rows}: it must be at least 0 and less than "
-                f"{self._fitted_panel.length}, the number of learned rows"
-            )
-        then = self._fitted_panel.before(int(rows))
-        check_enough(then)
-        return self._branch()._copy_from(then)
-
-    # ---- what is known ---------------------------------------------------------------------------
-
-    @property
-    def ids_(self) -> tuple[Any, ...]:
-        """Names of the series."""
-        return self._learned.ids
-
-    @property
-    def values_(self) -> Array:
-        """(S, n) values learned, the last of each series at the end; NaN was not observed."""
-        return self._fitted_panel.values.copy()
-
-    @property
-    def times_(self) -> NDArray[Any]:
-        """(S, n) times of ``values_``."""
-        posterior = self._fitted_panel
-        return posterior.calendar.stamps(
-            posterior.ends[:, None] + np.arange(1 - posterior.length, 1)
-        )
-
-    @property
-    def outliers_(self) -> NDArray[np.bool_]:
-        """(S, n) which of ``values_`` forecasts ignore."""
-        return self._prepared.mark_left_out(self._fitted_panel) > 0
-
-    @property
-    def exogenous_(self) -> tuple[str, ...]:
-        """Names of the exogenous columns."""
-        return self._fitted_panel.names
-
-    @property
-    def n_observations_(self) -> int:
-        """Observed values learned."""
-        return int(self._fitted_panel.observed.sum())
-
-    @property
-    def periods_(self) -> tuple[float, ...]:
-        """Seasonal periods in use."""
-        return self._find_periods(self._used.select_typical())
-
-    @property
-    def forms_(self) -> tuple[Form, ...]:
-        """Forms that are averaged."""
-        return self._list_forms(self._used)
-
-    # ---- inner -----------------------------------------------------------------------------------
-
-    @property
-    def _learned(self) -> Panel:
-        """The panel that was learned at once, from which the scores that series share come."""
-        if self._panel is None:
-            raise NotFittedError("This Forecaster has learned nothing yet: call fit first")
-        return self._panel
-
-    @property
-    def _used(self) -> Panel:
-        """The same as forms learn it."""
-        return self._prepared.apply(self._learned)
-
-    @property
-    def _prepared(self) -> Preparation:
-        return self._prepare(self._learned)
-
-    def _prepare(self, panel: Panel) -> Preparation:
-        """How panels become those that forms learn, by what is known of one."""
-        events = Events.of(self.holidays, self.events, panel)
-        return Preparation(events, self.outliers, self._find_periods(panel), self.censored)
-
-    @property
-    def _fitted_panel(self) -> Panel:
-        """The panel that was learned."""
-        learned = self._learned
-        return learned if self._recent is None else learned.append(self._recent)
-
-    def _read_plan(self, X_future: Any, panel: Panel, h: int) -> Plan:
-        self._check_size(len(panel), h)
-        given = reading.future(X_future, panel, h)
-        steps = panel.ends[:, None] + np.arange(1, h + 1)
-        events = self._prepared.events
-        known = events.build_columns(panel.calendar, steps)
-        m, columns = len(panel.names), np.concatenate([given, known], axis=2)
-        groups, occasions = events.find_groups(m), events.find_occasions(m)
-        return Plan.of(panel, columns, groups, events.find_holidays(m), occasions)
-
-    def _check_size(self, n_series: int, h: int) -> None:
-        """Raise ``ValueError`` where a forecast of so many series takes too much memory."""
-        check_far(h, self._learned.length)
-        numbers = NUMBERS * len(self.forms_) * n_series * self.n_draws * h
-        check_memory(8.0 * numbers, f"a forecast of {n_series:,} series at once")
-
-    def _select(
-        self, series: Sequence[Any] | None, forms: Sequence[Form]
-    ) -> tuple[Panel, list[Loan]]:
-        """Select series, all by default, with those that they borrow from; and what they borrow."""
-        if series is None:
-            panel = self._prepared.apply(self._fitted_panel)
-            return panel, find_loans(panel, find_unlearned(panel, forms))
-        prepare = self._prepared.apply
-        panel = prepare(select_series(self._learned, self._recent, series))
-        short = [panel.ids[number] for number in find_unlearned(panel, forms)]
-        if not short:
-            return panel, []
-        whole = prepare(self._fitted_panel)
-        loans = find_loans(whole, [whole.ids.index(name) for name in short])
-        lenders = dict.fromkeys(whole.ids[one] for loan in loans for one in loan.lenders)
-        panel = prepare(select_series(self._learned, self._recent, [*panel.ids, *lenders]))
-        return panel, [loan.move(whole.ids, panel.ids) for loan in loans]
-
-    def _find_periods(self, panel: Panel) -> tuple[float, ...]:
-        return choose_periods(self.seasonality, panel)
-
-    def _find_bounds(self, panel: Panel, whole: Panel) -> Bounds:
-        """Bounds of the values of a panel, with the periods of the whole one."""
-        periods = self._find_periods(whole)
-        return find_bounds(panel.values, self.lower_bound, self.upper_bound, periods)
-
-    def _list_forms(self, panel: Panel) -> tuple[Form, ...]:
-        return add_memories(self._choose_forms(panel), read_memories(self.forgetting))
-
-    def _choose_forms(self, panel: Panel) -> tuple[Form, ...]:
-        if self.forms is not None:
-            return tuple(self.forms)
-        some = panel.select_typical()
-        positive = bool((np.nanmin(some.values, axis=1) > 0.0).any())
-        n = int(np.median(some.observed))
-        return choose_forms(
-            n,
-            self._find_periods(some),
-            positive=positive,
-            n_series=len(some),
-            columns=bool(panel.names),
-        )
-
-    def _check_parameters(self) -> None:
-        check_parameters(self.seasonality, self.forms, self.n_draws)
-        read_memories(self.forgetting)
-        check_bounds(self.lower_bound, self.upper_bound)
-        check_regions(list_regions(self.holidays))
-        check_events(self.events)
-        check_outliers(self.outliers)
-
-    def _copy_from(self, panel: Panel) -> Self:
-        check_censored(panel, self.censored)
-        self._panel, self._recent = panel, None
-        if not panel.single:
-            self.__dict__.pop("_answers", None)
-        self.__dict__.pop("_together", None)
-        return self
-
-    def _run_trials(self, h: int) -> tuple[Tried, list[Loan]]:
-        """Learners of all rows, how they did at this horizon, and what series borrow.
-
-        Kept until rows come; of a single series they go on from there.
-        """
-        asked = h, self.n_draws
-        learned, before, loans = self.__dict__.get("_answers", {}).get(asked, (None, None, []))
-        if learned is self._learned:
-            return before, loans
-        panel = self._used
-        forms = self._list_forms(panel)
-        warn_of_outliers(self._learned, self._prepared.mark_left_out(self._learned))
-        warn_of_short(panel, self._find_periods(panel.select_typical()))
-        warn_of_bounds(self._learned, self.lower_bound, self.upper_bound)
-        warn_of_events(self._prepared.events.unknown)
-        if self.forms is not None:
-            check_forms(panel, forms)
-        loans = find_loans(panel, find_unlearned(panel, forms))
-        warn_of_unlearned(panel, loans)
-        tried = run_trials(forms, panel, h, self.n_draws, before=before)
-        self.__dict__["_answers"] = {asked: (self._learned, tried, loans)}
-        return tried, loans
-
-    def _get_common_scores(self, h: int) -> tuple[list[Form], Priors, CommonScores, Panel]:
-        """Return what all series share at this horizon, and the panel that they are.
-
-        Cached until more is learned.
-        """
-        kept = self.__dict__.setdefault("_together", {})
-        if h not in kept:
-            tried, _ = self._run_trials(h)
-            used = tried.panel
-            future = np.zeros((len(used), h, used.columns.shape[2]))
-            common = compute_common_scores(tried, future, self.n_draws)
-            priors = {learner.form: learner.priors for learner in tried.learners}
-            kept[h] = [learner.form for learner in tried.learners], priors, common, used
-        return kept[h]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {name: one for name, one in state.items() if name not in ("_answers", "_together")}

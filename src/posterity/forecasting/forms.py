@@ -19,6 +19,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.forecasting.log_scale import LOGARITHMS, LogScale
+
 Array = NDArray[np.float64]
 
 # A column of more lags is long.
@@ -60,6 +62,8 @@ class Form:
         of the time, whose amplitudes are learned.
     column_lags
         Lags l >= 1 of exogenous columns that have effects, beside those of the step itself.
+    between
+        A floor and a capacity: z is then the log odds of where the value is between the two.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Form:
     seasonal_half_lives: tuple[float, ...] = ()
     waves: tuple[tuple[float, int], ...] = ()
     column_lags: tuple[int, ...] = ()
+    between: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         means, lags = (*self.half_lives, *self.seasonal_half_lives), (*self.lags, *self.column_lags)
@@ -105,6 +110,19 @@ class Form:
             )
         if self.rows is not None and self.rows < 1:
             raise ValueError(f"rows is {self.rows}: it must be at least 1, or None for all")
+        if self.between is not None and not (self.log and self.between[0] < self.between[1]):
+            raise ValueError(
+                f"between is {self.between}: it must be a floor and a capacity above it, of a form "
+                "with log=True, as in Form(log=True, between=(0, 100))"
+            )
+
+    @property
+    def scale(self) -> LogScale:
+        """The scale of its logarithms, if it has these."""
+        if self.between is None:
+            return LOGARITHMS
+        floor, capacity = self.between
+        return LogScale(floor, capacity - floor)
 
     @property
     def length(self) -> int:
@@ -154,6 +172,8 @@ class Form:
 
     def __str__(self) -> str:
         words = ["log"] if self.log else []
+        if self.between is not None:
+            words = ["log odds from {:g} to {:g}".format(*self.between)]
         level = "line" if self.drift else "level"
         words.append(f"difference {self.difference}" if self.difference else level)
         if self.lags:

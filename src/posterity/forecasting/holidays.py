@@ -149,7 +149,8 @@ class Events:
 
 def list_regions(holidays: Any) -> tuple[str, ...]:
     """Codes of regions as users give them: one, several or none."""
-    codes = () if holidays is None else (holidays,) if isinstance(holidays, str) else holidays
+    one = isinstance(holidays, str) or not np.iterable(holidays)
+    codes = () if holidays is None else (holidays,) if one else holidays
     if isinstance(codes, Mapping) or not all(isinstance(code, str) for code in codes):
         raise TypeError(
             f"holidays is {holidays!r}: give the code of a country, as in 'DE' or 'DE-BY', or "

@@ -20,7 +20,8 @@ from posterity.forecasting.bounds import (
     move_between,
     move_to_moments,
 )
-from posterity.forecasting.mixtures import LARGEST_LOG, LARGEST_SD, Normals, SeriesStepMarginals
+from posterity.forecasting.log_scale import LARGEST_SD, LOGARITHMS, LogScale
+from posterity.forecasting.mixtures import Normals, SeriesStepMarginals
 from posterity.kernel.values import read_floats
 
 Array = NDArray[np.float64]
@@ -39,33 +40,31 @@ POINT_MASS_PRECISION = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """K equally probable normals (S, K, h), of the values themselves or of their logarithms."""
+    """K equally probable normals (S, K, h), of values or, on a ``scale``, of their logarithms."""
 
     mean: Array
     sd: Array
     log: bool
+    scale: LogScale = LOGARITHMS
 
     def part(self, which: slice | NDArray[np.intp]) -> Component:
         """Return some of the series."""
-        return Component(self.mean[which], self.sd[which], self.log)
+        return replace(self, mean=self.mean[which], sd=self.sd[which])
 
     def means(self) -> Array:
         """(S, K, h) means of the values."""
-        if not self.log:
-            return self.mean
-        variance = np.square(np.minimum(self.sd, LARGEST_SD))
-        return np.asarray(np.exp(np.minimum(self.mean + 0.5 * variance, LARGEST_LOG)))
+        return self.scale.means(self.mean, self.sd) if self.log else self.mean
+
+    def slopes(self) -> Array:
+        """(S, K, h) by how much values change with what is normal, at their means."""
+        return self.scale.slopes(self.means()) if self.log else np.ones(self.mean.shape)
 
     def moments(self) -> tuple[Array, Array]:
         """(S, h) mean and variance of the values."""
         each = self.means()
         mean = each.mean(axis=1)
-        if not self.log:
-            return mean, np.square(self.sd).mean(axis=1) + each.var(axis=1)
-        variance = np.square(np.minimum(self.sd, LARGEST_SD))
-        with np.errstate(over="ignore"):
-            within = (np.square(each) * np.expm1(variance)).mean(axis=1)
-        return mean, within + each.var(axis=1)
+        within = self.scale.variances(self.mean, self.sd) if self.log else np.square(self.sd)
+        return mean, within.mean(axis=1) + each.var(axis=1)
 
     def within(self, bounds: Bounds) -> Component:
         """The same, moved so that mean and variance stay when ``bounds`` (2, S) censor it.
@@ -95,10 +94,10 @@ class Component:
     def censored_moments(self, bounds: Array) -> tuple[Array, Array]:
         """(S, h) mean and variance where values beyond ``bounds`` (2, S) count as at them.
 
-        Of logarithms only the upper one counts.
+        Of logarithms only the upper one counts, and log odds have their own.
         """
         plain, some = self.moments(), np.asarray(np.isfinite(bounds[self.log :]).any(axis=0))
-        if not some.any():
+        if not some.any() or self.scale != LOGARITHMS:
             return plain
         sd = np.maximum(self.sd, 1.0 / POINT_MASS_PRECISION)
         sign, end = np.ones(()), np.zeros(())
@@ -270,11 +269,11 @@ class Marginals:
     @cached_property
     def _cells(self) -> SeriesStepMarginals:
         parts = []
-        for log in (False, True):
+        for kind in dict.fromkeys((part.log, part.scale) for part in self.components):
             some = [
                 (part, np.broadcast_to(weight[:, None, None] / part.mean.shape[1], part.mean.shape))
                 for part, weight in zip(self.components, self.weights.T, strict=True)
-                if part.log == log and weight.any()
+                if (part.log, part.scale) == kind and weight.any()
             ]
             if some:
                 weights = np.concatenate([share for _, share in some], axis=1)
@@ -285,7 +284,8 @@ class Marginals:
                 counts = weights > 0.0
                 means, sds = np.where(counts, means, 0.0), np.where(counts, sds, 1.0)
                 precisions = 1.0 / np.maximum(sds, 1.0 / POINT_MASS_PRECISION)
-                parts.append(Normals(log, *map(_flatten_cells, (weights, means, precisions))))
+                weights, means, precisions = map(_flatten_cells, (weights, means, precisions))
+                parts.append(Normals(kind[0], weights, means, precisions, kind[1]))
         return SeriesStepMarginals(parts)
 
     def _crps(self, y: Array) -> Array:
@@ -326,28 +326,24 @@ def scale_spread(part: Component, factor: float | Array) -> Component:
     """The same with other spreads; ``factor`` may be one for each series (S, 1)."""
     factor = np.reshape(factor, (-1, 1, 1))
     centre = part.mean.mean(axis=1, keepdims=True)
-    return Component(centre + factor * (part.mean - centre), factor * part.sd, part.log)
+    return replace(part, mean=centre + factor * (part.mean - centre), sd=factor * part.sd)
 
 
-def compute_normal_crps(mean: Array, sd: Array, y: Array, *, log: bool) -> Array:
-    """CRPS of one normal or lognormal, by which forms are weighted.
+def compute_normal_crps(
+    mean: Array, sd: Array, y: Array, *, log: bool, scale: LogScale = LOGARITHMS
+) -> Array:
+    """CRPS of one normal, of values or their logarithms, by which forms are weighted.
 
-    In closed form (Gneiting and Raftery 2007, eq. 21; Baran and Lerch 2015). Outcomes that are not
-    observed have NaN.
+    Of values in closed form (Gneiting and Raftery 2007, eq. 21). Outcomes that are not observed
+    have NaN.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if not log:
-            sd = np.maximum(sd, 1e-300)
-            z = (y - mean) / sd
-            height = np.exp(-0.5 * z * z) / ROOT_2_PI
-            return np.asarray(
-                sd * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * height - 1.0 / np.sqrt(np.pi))
-            )
-        sd = np.clip(sd, 1e-12, LARGEST_SD)
-        z = (np.log(np.where(y > 0.0, y, np.nan)) - mean) / sd
-        centre = np.exp(np.minimum(mean + 0.5 * sd * sd, LARGEST_LOG))
-        shape = ndtr(z - sd) + ndtr(sd / np.sqrt(2.0)) - 1.0
-        return np.asarray(y * (2.0 * ndtr(z) - 1.0) - 2.0 * centre * shape)
+        if log:
+            return scale.crps(mean, sd, y)
+        sd = np.maximum(sd, 1e-300)
+        z = (y - mean) / sd
+        height = np.exp(-0.5 * z * z) / ROOT_2_PI
+        return np.asarray(sd * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * height - 1.0 / np.sqrt(np.pi)))
 
 
 def _flatten_cells(values: Array) -> Array:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from posterity.forecasting.bounds import ROOT_2_PI
+from posterity.forecasting.log_scale import LARGEST_SD, LOGARITHMS, LogScale
 from posterity.kernel import mixture_scores
 
 Array = NDArray[np.float64]
 
-# Limits of the mean and sd of a value's logarithm: beyond them the mean overflows.
-LARGEST_LOG, LARGEST_SD = 600.0, 6.0
 # Most steps of the search for a quantile.
 STEPS = 60
 
@@ -23,21 +22,21 @@ STEPS = 60
 class Normals:
     """Weights, means and inverses of standard deviations of n mixtures of K normals, (n, K) each.
 
-    Of the values themselves or of their logarithms.
+    Of the values themselves or, on a ``scale``, of their logarithms.
     """
 
     log: bool
     weight: Array
     mean: Array
     precision: Array
+    scale: LogScale = LOGARITHMS
 
     def quantiles(self, u: Array) -> Array:
         """(n, K) values of each normal at the normal scores ``u`` (n,)."""
         sd = 1.0 / self.precision
         if not self.log:
             return np.asarray(self.mean + u[:, None] * sd)
-        x = self.mean + u[:, None] * np.minimum(sd, LARGEST_SD)
-        return np.exp(np.clip(x, -LARGEST_LOG, LARGEST_LOG))
+        return self.scale.values(self.mean + u[:, None] * np.minimum(sd, LARGEST_SD))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +50,13 @@ class SeriesStepMarginals:
         which = np.arange(len(y)) if which is None else which
         cdf, density = np.zeros(y.shape), np.zeros(y.shape)
         for part in self.parts:
-            x = y
-            if part.log:
-                with np.errstate(divide="ignore"):
-                    x = np.log(np.maximum(y, 0.0))
+            x = part.scale.find(y) if part.log else y
             below, height = mixture_scores(x, which, part.weight, part.mean, part.precision)
             cdf += below
-            density += height / np.where(y > 0.0, y, np.inf) if part.log else height
+            if part.log:
+                slope = part.scale.slopes(y)
+                height = height / np.where(slope > 0.0, slope, np.inf)
+            density += height
         return cdf, density
 
     def quantile(self, q: Array, near: float) -> Array:

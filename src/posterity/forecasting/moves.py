@@ -50,15 +50,17 @@ class Moves:
         found = cls(np.zeros(values.shape), np.full(n, -1, dtype=np.intp), np.zeros(n))
         if left_out is None:
             return found
-        count = (left_out[:, :known] == STEP).sum(axis=1)
+        count = (left_out[:, :known] >= STEP).sum(axis=1)
         for series in np.flatnonzero((count > 0) & (count <= MOST_STEPS)):
             own = values[series, :known].copy()
-            steps = np.flatnonzero(left_out[series, :known] == STEP).tolist()
-            for step, stop in zip(steps, [*steps[1:], known], strict=True):
-                change, error = _measure(own[:stop], step, min(periods, default=1))
+            places = np.flatnonzero(left_out[series, :known] >= STEP)
+            back = left_out[series, places] - STEP
+            steps = places - back
+            for place, step, stop in zip(places, steps, [*steps[1:], known], strict=True):
+                change, error = _measure(own[:stop], step, periods)
                 own[:step] += change
-                found.moved[series, : step + 1] -= change
-                found.last[series], found.error[series] = step, error
+                found.moved[series, : step + (step == place)] -= change
+                found.last[series], found.error[series] = place, error
         return found
 
     def find_at(self, steps: NDArray[np.intp]) -> Array:
@@ -75,24 +77,28 @@ class Moves:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _measure(values: Array, step: int, m: int) -> tuple[float, float]:
+def _measure(values: Array, step: int, periods: Sequence[int]) -> tuple[float, float]:
     """By how much the level of values (T,) has changed at a step, and the standard error of that.
 
-    0 where nothing is known yet.
+    From the last of the shortest season, or the last values, less what the longest season that was
+    seen twice has there. 0 where nothing is known yet.
     """
+    m = min(periods, default=1)
     later = step + 1 + np.flatnonzero(np.isfinite(values[step + 1 :]))[: max(m, AFTER)]
-    width = m if m > 1 and step >= m else LEVEL
-    starts = range(step - width, max(step - SEASONS * width, 0) - 1, -width)
-    cycles = np.array([values[start : start + width] for start in starts])
-    if not len(later) or not cycles.size or not np.isfinite(cycles[0]).any():
+    width = m if 1 < m <= step else LEVEL
+    season = max((period for period in periods if 2 * period <= step), default=width)
+    starts = range(step - season, max(step - SEASONS * season, 0) - 1, -season)
+    cycles = np.array([values[start : start + season] for start in starts])
+    if not len(later) or not cycles.size or not np.isfinite(cycles[0, -width:]).any():
         return 0.0, 0.0
     known = np.isfinite(cycles)
     levels = np.nansum(cycles, axis=1) / np.maximum(known.sum(axis=1), 1)
     off = np.where(known, cycles - levels[:, None], 0.0)
     place = off.sum(axis=0) / np.maximum(known.sum(axis=0), 1) * (width == m)
-    changes = values[later] - levels[0] - place[(later - step) % width]
+    level = np.nanmean((cycles[0] - place)[-width:])
+    changes = values[later] - level - place[(later - step) % season]
     before = (off - place)[known]
-    variance = np.square(before).sum() / max(before.size - width * (width == m) - 1, 1)
+    variance = np.square(before).sum() / max(before.size - season * (width == m) - 1, 1)
     after = changes.var(ddof=1) if len(later) >= SEASONS else variance
     error = np.sqrt(MEDIAN * after / len(later) + variance / width)
     return float(np.median(changes)), float(error)

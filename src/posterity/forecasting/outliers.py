@@ -2,9 +2,10 @@
 
 A value is expected by what was nearest before: the last value, the mean of the last five, those of
 the same place in earlier seasons, or these with the level of now. It is an outlier if it is further
-off than eight standard errors of the best of these, in values and, of positive series, also in
+off than ten standard errors of the best of these, in values and, of positive series, also in
 logarithms. That is known when it comes: rows that are learned one by one and at once leave out the
-same. If the value after it is as far off, to the same side, the level has moved with it.
+same. If the value after it is as far off, to the same side, the level has moved with it. It has as
+well if eight values in a row are off by six standard errors on average, to the same side.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ Marks = NDArray[np.int8]
 # Fewest values before an outlier, fewest errors of what expects it, and values for each outlier
 # that may be left out.
 FEWEST_VALUES, FEWEST_ERRORS, VALUES_AN_OUTLIER = 20, 10, 25
-# Standard errors that an outlier is beyond, and the first value of a new level; by the mean
-# absolute error of a normal.
-LARGEST_ERROR, LARGEST_STEP, NORMAL = 10.0, 12.0, float(np.sqrt(0.5 * np.pi))
+# Standard errors that an outlier is beyond, by the mean absolute error of a normal.
+LARGEST_ERROR, NORMAL = 10.0, float(np.sqrt(0.5 * np.pi))
 # Share of that error that the next value has at least, if the level has moved.
 STAYS = 0.5
+# Standard errors, on average, of so many values in a row, by which it has moved as well.
+LASTING, LASTS = 6.0, 8
 # Values in the mean that is the level, and seasons in that of a place.
 LEVEL, SEASONS = 5, 3
 # Logarithms of values of 0 are those of this share of the smallest positive one.
@@ -155,12 +157,17 @@ class _Search:
             first = place + 1
             if VALUES_AN_OUTLIER * budget >= place:
                 continue
+            if self._find_lasting()[place]:
+                budget, first = budget + 1, place + LASTS
+                self._move(place)
+                found[first - 1] = STEP + LASTS - 1
+                continue
             after = np.flatnonzero(self.known[place + 1 :])
             budget, found[place] = budget + 1, OUTLIER
-            off, far = self._leave_out(place)
+            off = self._leave_out(place)
             if len(after):
                 first = place + 1 + int(after[0])
-                if far and self._follow_step(first, off):
+                if self._follow_step(first, off):
                     found[place] = STEP
                 first += 1
         return found
@@ -172,8 +179,26 @@ class _Search:
             far = far & ((ratio[0] > LARGEST_ERROR) | silent)
             if scale is self.scales[0]:
                 far = far & ~self._find_seasonal(error[0])
-        places = np.flatnonzero(far[first:])
+        places = np.flatnonzero((far | self._find_lasting())[first:])
         return first + int(places[0]) if len(places) else None
+
+    def _find_lasting(self) -> Mask:
+        """(T,) whether a value and those after it are off to one side, and none of them far.
+
+        That it is so is known when the last of them comes.
+        """
+        lasting = self.usable & self.known
+        for scale, silent in zip(self.scales, (False, self.negative), strict=True):
+            error, ratio = _compare(scale[None], self.known[None], self.periods)
+            off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
+            lasting &= _last(off) | _last(-off) | np.asarray(silent, dtype=bool)
+        return lasting
+
+    def _move(self, place: int) -> None:
+        """Bring what came before a lasting step to the level after it."""
+        for scale in self.scales:
+            error, _ = _compare(scale[None], self.known[None], self.periods)
+            scale[:place] += np.median(error[0, place : place + LASTS])
 
     def _find_seasonal(self, error: Array) -> Mask:
         """(T,) where most of an error is a change that came a season before, too.
@@ -187,17 +212,15 @@ class _Search:
             seasonal |= np.abs(new) < STAYS * np.abs(error)
         return seasonal
 
-    def _leave_out(self, place: int) -> tuple[list[float], bool]:
-        """Put what was expected there; by how much it was off, and whether it may be a step."""
-        off, far = [], True
-        copies = self._find_copies(place)
-        for scale, silent in zip(self.scales, (False, self.negative[place]), strict=True):
-            error, ratio = _compare(scale[None], self.known[None], self.periods)
+    def _leave_out(self, place: int) -> list[float]:
+        """Put what was expected there; by how much it was off on each scale."""
+        off, copies = [], self._find_copies(place)
+        for scale in self.scales:
+            error, _ = _compare(scale[None], self.known[None], self.periods)
             off.append(float(error[0, place]))
-            far &= bool(silent or ratio[0, place] > LARGEST_STEP)
             scale[copies] -= off[-1]
         self.known[place] = False
-        return off, far
+        return off
 
     def _find_copies(self, place: int) -> slice:
         """The value at a place, and those that were not observed and are as it was."""
@@ -214,7 +237,7 @@ class _Search:
         ):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             same = error[0, after] * np.sign(before) >= STAYS * abs(before)
-            if not (silent or (same and ratio[0, after] > STAYS * LARGEST_STEP)):
+            if not (silent or (same and ratio[0, after] > STAYS * LARGEST_ERROR)):
                 return False
             moved.append(float(error[0, after]))
         for scale, step in zip(self.scales, moved, strict=True):
@@ -262,8 +285,17 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
     some = np.flatnonzero(far.any(axis=1))
     if len(some):
         _, ratio = _compare(_fill_gaps(values[some], periods), known[some], periods)
-        far[some] &= ratio > LARGEST_ERROR
+        far[some] &= (ratio > LARGEST_ERROR) | _last(ratio)
     return np.asarray(far.any(axis=1))
+
+
+def _last(off: Array) -> Mask:
+    """(..., T) where values from one on, off by so many standard errors, are far on average."""
+    runs = np.lib.stride_tricks.sliding_window_view(off, min(LASTS, off.shape[-1]), axis=-1)
+    found = np.zeros(off.shape, dtype=bool)
+    far = (runs.mean(axis=-1) > LASTING) & (runs.min(axis=-1) > STAYS * LASTING)
+    found[..., : far.shape[-1]] = far
+    return found
 
 
 def _compare(x: Array, known: Mask, periods: tuple[int, ...]) -> tuple[Array, Array]:

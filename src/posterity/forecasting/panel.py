@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 
 # Most steps for each row, and steps that are never too many.
 STEPS_A_ROW, MOST_STEPS = 100, 10_000
-# Values that are left out: single ones, and the first of a new level.
+# Values that are left out: single ones, and those by which it is known that the level has moved,
+# this or, by larger marks, so many values before.
 OUTLIER, STEP = 1, 2
 # Copies of a grid of steps that learning takes, at least.
 GRIDS = 4
@@ -45,7 +46,7 @@ class Panel:
         Whether users gave one series, without a name.
     left_out
         (S, T) which values were observed, and are NaN here because forecasts ignore them:
-        ``OUTLIER``, or ``STEP`` where the level moves with it.
+        ``OUTLIER``, or ``STEP`` and more where the level has moved: see :func:`find_steps`.
     closing
         Which steps are known to be 0, and are NaN here.
 
@@ -264,6 +265,14 @@ def check_grid(shape: tuple[int, int, int], rows: int, calendar: Calendar) -> No
         f"a grid of {n_series:,} series and {length:,} steps",
         "give times that are further apart, or fewer series at once",
     )
+
+
+def find_steps(left_out: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """(S, T) which values begin a new level, of marks (S, T) of values that are left out."""
+    found = np.zeros(left_out.shape, dtype=bool)
+    series, place = np.nonzero(left_out >= STEP)
+    found[series, place - (left_out[series, place] - STEP)] = True
+    return found
 
 
 def convert_to_values(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting.forms import Form
+from posterity.forecasting.log_scale import LOGARITHMS, LogScale
 from posterity.forecasting.marginals import Component, scale_spread
 from posterity.forecasting.posterior import Draws
 
@@ -26,7 +27,8 @@ HALVINGS = 8
 class Paths:
     """K Gaussian paths of S series over h steps, on the scale of one form.
 
-    ``mean`` (S, K, h), ``responses`` (S, K, h) psi, ``noise`` (S, K); ``log`` as in the form.
+    ``mean`` (S, K, h), ``responses`` (S, K, h) psi, ``noise`` (S, K); ``log`` and ``scale`` as in
+    the form.
     ``early`` (S, K, h, b) are the responses to shocks before the first step, since the last value
     that was observed.
     """
@@ -36,6 +38,7 @@ class Paths:
     noise: Array
     log: bool
     early: Array | None = None
+    scale: LogScale = LOGARITHMS
 
     @cached_property
     def sd(self) -> Array:
@@ -48,7 +51,11 @@ class Paths:
     @property
     def steps(self) -> Component:
         """The distribution of each step by itself."""
-        return Component(self.mean, self.sd, self.log)
+        return Component(self.mean, self.sd, self.log, self.scale)
+
+    def slopes(self, values: Array) -> Array | float:
+        """By how much ``values`` change with what is normal."""
+        return self.scale.slopes(values) if self.log else 1.0
 
     @property
     def totals(self) -> Component:
@@ -56,12 +63,13 @@ class Paths:
 
         Of logarithms nearly: each error moves a value by its slope, at the mean of these steps.
         """
-        counts = np.arange(1.0, self.mean.shape[2] + 1.0)
+        counts, steps = np.arange(1.0, self.mean.shape[2] + 1.0), self.steps
         squares = np.cumsum(np.square(np.cumsum(self.responses, axis=2)), axis=2)
         if self.early is not None:
             squares += np.square(np.cumsum(self.early, axis=2)).sum(axis=3)
-        sd, mean = self.noise[:, :, None] * np.sqrt(squares), np.cumsum(self.steps.means(), axis=2)
-        return Component(mean, sd * np.abs(mean) / counts if self.log else sd, log=False)
+        slope = np.cumsum(steps.slopes(), axis=2) / counts if self.log else 1.0
+        sd = slope * self.noise[:, :, None] * np.sqrt(squares)
+        return Component(np.cumsum(steps.means(), axis=2), sd, log=False)
 
     def in_units(self, unit: Array) -> Paths:
         """The same where a level of 1 was ``unit`` (S, 1)."""
@@ -86,7 +94,8 @@ class Paths:
     def part(self, which: slice | NDArray[np.intp]) -> Paths:
         """Return some of the series."""
         early = None if self.early is None else self.early[which]
-        return Paths(self.mean[which], self.responses[which], self.noise[which], self.log, early)
+        mean, responses, noise = self.mean[which], self.responses[which], self.noise[which]
+        return replace(self, mean=mean, responses=responses, noise=noise, early=early)
 
     def skip(self, behind: NDArray[np.intp], h: int) -> Paths:
         """The ``h`` steps after the first ``behind`` (S,), which came and were not observed."""
@@ -126,7 +135,7 @@ class Paths:
         effects = self.noise[:, :, None] * self.responses
         if not self.log:
             return np.repeat(effects.mean(axis=1)[:, None], effects.shape[2], axis=1)
-        return np.einsum("skt,skl->stl", self.steps.means(), effects) / effects.shape[1]
+        return np.einsum("skt,skl->stl", self.steps.slopes(), effects) / effects.shape[1]
 
     def root(self) -> Array:
         """(S, K, h, h) lower triangular: errors of the steps' shocks are noise * root @ eps."""
@@ -148,7 +157,7 @@ def paths(form: Form, draws: Draws, last: Array, ahead: Array, h: int) -> Paths:
     recursion = _build_recursion(form, weights)
     added += recursion @ _get_known_levels(last, form.reach, h)
     levels = _continue_levels(recursion, form.reach, added)
-    return Paths(levels, responses, draws.noise, form.log)
+    return Paths(levels, responses, draws.noise, form.log, scale=form.scale)
 
 
 def continue_changes(form: Form, weights: Array, last: Array, h: int) -> Paths:

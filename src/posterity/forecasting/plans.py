@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import ForecastWarning
@@ -142,7 +143,7 @@ class Plan:
         By the names of groups; levels of text are columns of which each learned row has one.
         """
         found = {
-            name: (1.0 - self.given[:, :, columns].sum(axis=2), columns, (k + 1.0) / (k - 1.0))
+            name: (1.0 - self.given[:, :, columns].sum(axis=2), columns, _widen_few(k))
             for name, columns in self.groups.items()
             if (k := len(columns)) > 1
             and columns[0] < len(self.panel.names)
@@ -155,8 +156,8 @@ class Plan:
     def measure_unseen(self, effects: Array) -> dict[str, Array]:
         """(S, h) standard deviations of the effects of what was not seen, by group.
 
-        It differs from others as those that were seen do; of k levels of text, whose effects are
-        those beyond their mean, by a factor of (k + 1) / (k - 1) in variance for that mean.
+        It differs from others as those that were seen do: of levels of text by a factor
+        (:func:`_widen_few`), as their effects are those beyond their mean.
         """
         return {
             name: np.sqrt(np.square(effects[:, seen]).mean(axis=1) * factor)[:, None] * where
@@ -204,6 +205,15 @@ class Plan:
         count = np.maximum(self.panel.observed, 1)
         level = np.sqrt(np.square(values).sum(axis=1) / count)
         return np.full(len(level), np.log1p(UNKNOWN_EFFECT)) if log else UNKNOWN_EFFECT * level
+
+
+def _widen_few(k: int) -> float:
+    """Variance of the effect of a new level over the mean square of those of k that were seen.
+
+    That of one more normal, whose mean and variance are not known, is (k + 1) / (k - 1); its 90%
+    intervals are those of Student's t with k - 1 degrees of freedom.
+    """
+    return float((k + 1.0) / (k - 1.0) * np.square(stdtrit(k - 1.0, 0.95) / ndtri(0.95)))
 
 
 def has_one_each(columns: Array) -> bool:

@@ -45,7 +45,7 @@ class Preparation:
         return leave_out_outliers(panel, self.outliers, self.periods)
 
     def mark_left_out(self, panel: Panel) -> NDArray[np.int8]:
-        """(S, T) which values of a panel are left out: 1, or 2 where the level moves with it."""
+        """(S, T) which values of a panel are left out: see :class:`Panel`."""
         left_out = self.apply(panel).left_out
         if left_out is None:
             return np.zeros(panel.values.shape, dtype=np.int8)

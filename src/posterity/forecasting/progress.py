@@ -193,7 +193,7 @@ def _forecast_stretches(
     for together in [stretches] if steady else [[one] for one in stretches]:
         now, first, stop = together[0].now, together[0].columns.start, together[-1].columns.stop
         # Effects of columns, and by how much levels have moved, are known better by now.
-        if whole.columns.shape[2] or (now.left_out is not None and (now.left_out == STEP).any()):
+        if whole.columns.shape[2] or (now.left_out is not None and (now.left_out >= STEP).any()):
             learners, _ = begin_learners(forms, now)
         levels = make_levels(forms, whole.before(whole.length - stop), first)
         for learner in learners:

@@ -39,6 +39,21 @@ def read_following_rows(history: Panel, y: Any, X: Any) -> Panel:
     return replace(panel, ends=first + panel.ends, calendar=history.calendar)
 
 
+def append_rows(history: Panel, y: Any, X: Any) -> Panel:
+    """The panel with new rows, as many of each series that is known, and no more of new ones."""
+    whole = history.append(read_following_rows(history, y, X))
+    rows = whole.length - history.length
+    new = np.array([name not in history.ids for name in whole.ids])
+    begins = np.where(new, whole.lengths <= rows, count_new(history, whole) == rows)
+    if not begins.all():
+        raise ValueError(
+            "forecast_then_learn needs the same number of new rows for each series, "
+            "starting right after its last row, and no more of a new series; use "
+            "partial_fit for others"
+        )
+    return whole
+
+
 def read_next_row(
     panel: Panel,
     recent: Panel | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import FEWEST_VALUES, ForecastWarning, find_constant
 from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.panel import OUTLIER, STEP, Panel
+from posterity.forecasting.panel import OUTLIER, Panel, find_steps
 
 # Most series that a warning names.
 MOST_NAMED = 3
@@ -83,19 +83,19 @@ def warn_of_outliers(panel: Panel, left_out: NDArray[np.int8] | None) -> None:
     """Warn of values of a panel that are ``left_out`` (S, T), and of new levels."""
     if left_out is None:
         return
-    for kind, said in (
+    for marked, said in (
         (
-            OUTLIER,
+            left_out == OUTLIER,
             "is far from what the values before it let expect: forecasts ignore it (outliers_ "
             "marks such values); outliers='learn' learns it",
         ),
         (
-            STEP,
-            "begins a new level: forecasts ignore it, and take what came before for as much lower "
-            "or higher; outliers='learn' takes all as it is",
+            find_steps(left_out),
+            "begins a new level: forecasts take what came before for as much lower or higher; "
+            "outliers='learn' takes all as it is",
         ),
     ):
-        series, column = np.nonzero(left_out == kind)
+        series, column = np.nonzero(marked)
         if not len(series):
             continue
         row = panel.ends[series[0]] + column[0] - panel.length + 1
@@ -130,15 +130,16 @@ def warn_of_events(names: Sequence[str]) -> None:
         )
 
 
-def warn_of_short(panel: Panel, periods: tuple[float, ...]) -> None:
-    """Warn of series that are shorter than two of their shortest season."""
-    season = min(periods, default=0)
-    short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
-    if short.any():
-        _warn(
-            f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts come "
-            "from forms with fewer lags"
-        )
+def warn_of_short(panel: Panel, seasons: Iterable[float]) -> None:
+    """Warn of series that are shorter than two of a season."""
+    for season in seasons:
+        short = (panel.observed < 2 * season) & (panel.observed >= FEWEST_VALUES)
+        if short.any():
+            _warn(
+                f"{_list_names(panel, short)} shorter than two seasons of {season:g}: forecasts "
+                "go without it, or by the one that was seen; give more rows, or leave it out of "
+                "seasonality"
+            )
 
 
 def _warn(message: str, depth: int = 4) -> None:

@@ -14,6 +14,7 @@ from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.forecasting.forms import Form, count_sines
 from posterity.forecasting.gaps import bridge_gaps, carry_forward, find_nearest_lags
+from posterity.forecasting.log_scale import LOGARITHMS, LogScale
 from posterity.forecasting.moves import Moves
 from posterity.forecasting.panel import Panel
 
@@ -54,9 +55,15 @@ class Levels:
 
     @classmethod
     def of(
-        cls, panel: Panel, *, log: bool, first: int | None = None, periods: Sequence[int] = ()
+        cls,
+        panel: Panel,
+        *,
+        log: bool,
+        scale: LogScale = LOGARITHMS,
+        first: int | None = None,
+        periods: Sequence[int] = (),
     ) -> Levels:
-        """The levels; of logarithms NaN for series that are not positive throughout.
+        """The levels; of logarithms NaN for series that do not have them throughout.
 
         Those from column ``first`` on, if it is given, are not known before they come: a series
         then has logarithms until a value that has none. Gaps are bridged by the value before, or
@@ -68,10 +75,10 @@ class Levels:
         begins = panel.ends - (panel.length - 1)
         has_level = np.ones(values.shape, dtype=bool)
         if log:
-            lowest = np.minimum.accumulate(np.where(np.isfinite(values), values, np.inf), axis=1)
-            lowest[:, :known] = lowest[:, known - 1 : known]
-            has_level = lowest > 0.0
-            values = np.log(np.where(has_level & (values > 0.0), values, np.nan))
+            values = scale.find(values)
+            has_level = np.logical_and.accumulate(~np.isinf(values), axis=1)
+            has_level[:, :known] = has_level[:, known - 1 : known]
+            values = np.where(has_level, values, np.nan)
         moves = Moves.of(values, panel.left_out, known, periods)
         values = values - moves.moved
         bridged = np.where(has_level, bridge_gaps(values, back), np.nan)

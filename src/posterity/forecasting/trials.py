@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from posterity.forecasting.ensemble import (
     join_paths,
 )
 from posterity.forecasting.forms import Form
+from posterity.forecasting.log_scale import LogScale
 from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
@@ -39,9 +40,10 @@ class TrialScores:
     """Predictions of the last windows of a panel before these were learned, and their scores.
 
     ``mean``, ``sd`` (F, S, W, h): of the one normal nearest to a forecast, in logarithms where
-    ``log`` (F,); ``crps`` (F, S, W, h), NaN where nothing was forecast or observed, and ``totals``,
-    that of sums of the first steps; ``outcomes`` (S, W, h). ``log_odds`` (F, S) of forms by the
-    values themselves, beside their scores; None where these say all.
+    ``log`` (F,), on the ``scales`` of the forms; ``crps`` (F, S, W, h), NaN where nothing was
+    forecast or observed, and ``totals``, that of sums of the first steps; ``outcomes`` (S, W, h).
+    ``log_odds`` (F, S) of forms by the values themselves, beside their scores; None where these
+    say all.
     """
 
     mean: Array
@@ -51,11 +53,27 @@ class TrialScores:
     outcomes: Array
     log: NDArray[np.bool_]
     log_odds: Array | None = None
+    scales: Sequence[LogScale] = ()
 
     @property
     def n_windows(self) -> int:
         """W."""
         return self.crps.shape[2]
+
+    def in_values(self) -> tuple[Array, Array]:
+        """(F, S, W, h) means and sds in values: logarithms are taken for these by their slope."""
+        mean, sd = self.mean.copy(), self.sd.copy()
+        for form in np.flatnonzero(self.log).tolist():
+            mean[form] = self.scales[form].values(mean[form])
+            sd[form] *= self.scales[form].slopes(mean[form])
+        return mean, sd
+
+    def standardize_outcomes(self) -> Array:
+        """(F, S, W, h) outcomes as standard normals, by what was forecast."""
+        found = np.repeat(self.outcomes[None], len(self.mean), axis=0)
+        for form in np.flatnonzero(self.log).tolist():
+            found[form] = self.scales[form].find(found[form])
+        return (found - self.mean) / self.sd
 
     def of_series(self, some: slice | NDArray[np.bool_]) -> TrialScores:
         """Return the scores of some of the series."""
@@ -71,7 +89,10 @@ class TrialScores:
         forecasts = (self.mean, self.sd, self.crps, self.totals)
         mean, sd, crps, totals = (some[:, series, windows] for some in forecasts)
         odds = None if self.log_odds is None else self.log_odds[:, series]
-        return TrialScores(mean, sd, crps, totals, self.outcomes[series, windows], self.log, odds)
+        outcomes = self.outcomes[series, windows]
+        return replace(
+            self, mean=mean, sd=sd, crps=crps, totals=totals, outcomes=outcomes, log_odds=odds
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +213,15 @@ class Trials:
         mean, sd, total, total_sd = np.concatenate([np.empty(shape), *some], axis=3)
         outcomes = get_outcomes_from(panel.values, origins, h)
         log = np.array([form.log for form in self.forms])
-        crps = np.empty(mean.shape)
-        for scale in (False, True):
-            which = log == scale
-            crps[which] = compute_normal_crps(mean[which], sd[which], outcomes, log=scale)
+        scales = [form.scale for form in self.forms]
+        crps, kinds = np.empty(mean.shape), list(zip(log.tolist(), scales, strict=True))
+        for is_log, scale in dict.fromkeys(kinds):
+            which = np.array([kind == (is_log, scale) for kind in kinds])
+            of_these = mean[which], sd[which], outcomes
+            crps[which] = compute_normal_crps(*of_these, log=is_log, scale=scale)
         totals = compute_normal_crps(total, total_sd, np.cumsum(outcomes, axis=2), log=False)
         odds = compute_log_odds(self.forms, panel)
-        return TrialScores(mean, sd, crps, totals, outcomes, log, odds)
+        return TrialScores(mean, sd, crps, totals, outcomes, log, odds, scales)
 
 
 def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
@@ -210,9 +233,8 @@ def compute_log_odds(forms: Sequence[Form], panel: Panel) -> Array:
     short = panel.observed < LEVEL_ROWS
     for number, form in enumerate(forms):
         if form.is_level and short.any():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                values = np.log(panel.values[short]) if form.log else panel.values[short]
-            evidence = compute_level_evidence(values)
+            values = panel.values[short]
+            evidence = compute_level_evidence(form.scale.find(values) if form.log else values)
             odds[number, short] = np.where(evidence < 0.0, NEVER, evidence + LEVEL_ODDS)
     return odds
 

@@ -129,7 +129,7 @@ def choose_power(tried: TrialScores, others: Sequence[Comparison]) -> float:
     if len(others) < 2:
         return POWERS[0]
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
+        mean, _ = tried.in_values()
     n_series = tried.crps.shape[1]
     scale = _average(tried.crps.swapaxes(0, 1).reshape(n_series, -1))[:, None, None]  # of a series
     errors = []
@@ -165,9 +165,7 @@ def compute_width_factor(tried: TrialScores, others: Sequence[Comparison], power
     # Series of one time are shaken together: so many windows are worth their root.
     count = tried.n_windows * np.sqrt(np.count_nonzero(seen.any(axis=(1, 2))))
     with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.log(np.where(tried.outcomes > 0.0, tried.outcomes, np.nan))
-        x = np.where(tried.log[:, None, None, None], log, tried.outcomes)
-        z = np.where(share > 0.0, (x - tried.mean) / tried.sd, 0.0)
+        z = np.where(share > 0.0, tried.standardize_outcomes(), 0.0)
     begin = _sharpen(tried, share)
     lost = []
     for factor in FACTORS:
@@ -196,8 +194,7 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
     the forms, twice that has to be taken off. Logarithms are taken for values by their slope.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.where(tried.log[:, None, None, None], np.exp(tried.mean), tried.mean)
-        sd = np.where(tried.log[:, None, None, None], mean * tried.sd, tried.sd)
+        mean, sd = tried.in_values()
         mean, sd = np.where(share > 0.0, mean, 0.0), np.where(share > 0.0, sd, 0.0)
         centre = (share * mean).sum(axis=0)
         within = (share * np.square(sd)).sum(axis=(0, 2, 3))

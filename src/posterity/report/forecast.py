@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.forecasting import CoherentForecast, Forecast, Forecaster
+from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.steps import StepsAhead
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, cards, table, tag
@@ -71,8 +72,10 @@ def forecast_report(
         _list_sums(forecast if sums is None else sums, about),
     )
     page.section("What is it the sum of?", *_draw_components(page, forecast, about))
+    page.section("What does each of these add?", *_list_effects(forecast, about))
     page.section("Would it have been right?", *_describe_trial(held, forecast.horizon))
     page.section("What is averaged?", _describe_forms(forecast))
+    page.section("Which values are unusual?", *_list_outliers(forecaster, forecast, about))
     page.section("Problems found in the data", problems(about))
     describe_command(page, about)
     return page.html()
@@ -87,7 +90,7 @@ def _make_past_forecast(forecaster: Forecaster, h: int) -> dict[str, Array] | No
     Scores (S, h) by name: errors of the forecast, and of the naive one of the last season or value.
     """
     values = forecaster.values_
-    if h >= values.shape[1] or forecaster.exogenous_:
+    if h >= values.shape[1] or {*forecaster.exogenous_} - {forecaster.censored}:
         return None
     try:
         then = forecaster.before(h)
@@ -210,6 +213,43 @@ def _draw_components(page: Page, forecast: Forecast, about: About) -> list[Html]
     if len(forecast.ids) > MOST_EXPLAINED:
         drawn.append(tag("p", f"Of the first {MOST_EXPLAINED} of {len(forecast.ids):,} series."))
     return drawn
+
+
+def _list_effects(forecast: Forecast, about: About) -> list[Html]:
+    """Each column, level, holiday and event, with an interval, of the first series."""
+    some = forecast.select(forecast.ids[:MOST_EXPLAINED])
+    if some.explanation is None:
+        return []
+    found = compute_effects(some.explanation, some.ids, 0.95)
+    names = np.repeat(_name_series(some, about), len(found["effect"]) // len(some.ids))
+    rows = [
+        (name, effect, f"{mean:.4g}", f"{low:.4g}, {high:.4g}")
+        for name, effect, mean, low, high in zip(
+            names, *(found[key] for key in ("effect", "mean", "low", "high")), strict=True
+        )
+    ]
+    if not rows:
+        return [tag("p", "There are no columns, holidays or events.")]
+    said = (
+        "What one unit more of a column adds to a step, a level beside the most common one, a "
+        "holiday, or an event."
+    )
+    header = ("series", "effect", "adds", "95% from, to")
+    return [tag("p", said), table(header, rows, "Effects")]
+
+
+def _list_outliers(forecaster: Forecaster, forecast: Forecast, about: About) -> list[Html]:
+    """Values that are ignored, and those where a level moves, the last ones."""
+    found, steps = np.argwhere(forecaster.outliers_), forecaster.steps_
+    values, times, names = forecaster.values_, forecaster.times_, _name_series(forecast, about)
+    rows = [
+        (names[series], _format_time(times[series, place]), f"{values[series, place]:.5g}",
+         "a new level begins" if steps[series, place] else "is left out")
+        for series, place in found[-MOST_LISTED:]
+    ]  # fmt: skip
+    if not rows:
+        return [tag("p", "There are none.")]
+    return [table(("series", "time", "value", "what"), rows, "Values far from what was expected")]
 
 
 def _list_sums(forecast: Forecast | CoherentForecast, about: About) -> Html:
