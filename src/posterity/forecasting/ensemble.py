@@ -208,8 +208,9 @@ def begin_learners(
 def is_steady(panel: Panel, forms: Sequence[Form]) -> bool:
     """Whether forms learn the values of a panel as they are, whatever else comes."""
     plain = np.isfinite(panel.values).all() and not panel.columns.shape[2]
-    positive = (panel.values > 0.0).all() or not any(form.log for form in forms)
-    return bool(plain and positive and not any(form.shared for form in forms))
+    scales = {form.scale for form in forms if form.log}
+    inside = all(np.isfinite(scale.find(panel.values)).all() for scale in scales)
+    return bool(plain and inside and not any(form.shared for form in forms))
 
 
 def make_levels(forms: Sequence[Form], panel: Panel, first: int | None = None) -> FormLevels:
