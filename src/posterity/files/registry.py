@@ -85,6 +85,7 @@ HOMES = {
     "Normal": "posterity.distributions",
     # likelihoods
     "Bernoulli": "posterity.likelihoods",
+    "Censored": "posterity.likelihoods",
     "Gamma": "posterity.likelihoods",
     "Gaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",

@@ -10,6 +10,7 @@ Examples
 array([0.1927])
 """
 
+from posterity.likelihoods.censored import Censored
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import NegativeBinomial, Poisson
 from posterity.likelihoods.gamma import Gamma
@@ -24,6 +25,7 @@ from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
     "Bernoulli",
+    "Censored",
     "Gamma",
     "Gaussian",
     "Labels",

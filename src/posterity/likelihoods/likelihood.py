@@ -68,6 +68,8 @@ class Likelihood:
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
     without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
+    # How many numbers a target consists of: targets are (n,) for one, and (n, k) for k.
+    n_numbers: ClassVar[int] = 1
     # The parameter that may be learned beside eta.
     parameter: ClassVar[Parameter | None] = None
 
@@ -179,9 +181,17 @@ class Likelihood:
         return predictive(self, mean, variance)
 
 
+class TargetError(ValueError):
+    """A target that a likelihood does not know: its row, its value, and what is wrong with it."""
+
+    def __init__(self, row: int, value: str, what: str) -> None:
+        super().__init__(f"y in row {row} is {value}: {what}")
+        self.row, self.value, self.what = row, value, what
+
+
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:
-    """Raise ``ValueError`` for the first target that is not good."""
+    """Raise ``TargetError`` for the first target that is not good."""
     bad = np.flatnonzero(~good)
     if len(bad):
-        value = np.ravel(y)[bad[0]]
-        raise ValueError(f"y in row {bad[0]} is {value:g}: {what}")
+        value = ", ".join(f"{number:g}" for number in np.atleast_1d(y[bad[0]]))
+        raise TargetError(int(bad[0]), value if y.ndim == 1 else f"({value})", what)

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# Points of t at which its density before data is summed.
+N_POINTS = 1001
+
 
 class Parameter(NamedTuple):
     """The log density of t before data, between two ends.
@@ -23,6 +26,15 @@ class Parameter(NamedTuple):
     ends: tuple[float, float]
     power: float = 1.0
 
+    @property
+    def as_log_normal(self) -> LogNormalParameter:
+        """The same with a normal t of the same mean and standard deviation."""
+        t = np.linspace(*self.ends, N_POINTS)
+        shares = np.exp(self.log_density(t))
+        mean = float(shares @ t / shares.sum())
+        variance = float(shares @ np.square(t - mean) / shares.sum())
+        return LogNormalParameter(self.name, mean, variance**0.5)
+
 
 class LogNormalParameter(NamedTuple):
     """A parameter among several, whose t is Normal(mean, sd^2) before data.
@@ -33,3 +45,8 @@ class LogNormalParameter(NamedTuple):
     name: str
     mean: float
     sd: float
+
+    @property
+    def as_log_normal(self) -> LogNormalParameter:
+        """Itself."""
+        return self

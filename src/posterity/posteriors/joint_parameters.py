@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
 LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
+# Averages over an eta that hardly any row has told of would be those of rates beyond all bounds.
+MOST_VARIANCE = 1.0
 # Both are found together whenever rows have grown by this share.
 GROWTH_DIVISOR = 32
 
@@ -186,7 +188,7 @@ class JointParameters(ApartFromCoefficients):
         two = np.array([one[j] + one[k] for j, k in pairs]).reshape(len(pairs), d)
         steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
         tried = np.repeat(np.exp(self.mean + steps), n, axis=0)
-        tiled = (np.tile(each, len(steps)) for each in (rows.y, mean, variance))
+        tiled = (np.concatenate([each] * len(steps)) for each in (rows.y, mean, variance))
         logs, slopes, curvatures = likelihood.with_parameter(tried).average(*tiled)
         total = logs.reshape(-1, n) @ rows.weights
         here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
@@ -267,7 +269,7 @@ def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
     total = before + sites.precision
     gain = np.where(np.isfinite(before), sites.precision / total, 0.0)
     mean = rows.mean + gain * (sites.target - rows.mean)
-    return mean, np.where(np.isfinite(before), 1.0 / total, 0.0)
+    return mean, np.where(np.isfinite(before), np.minimum(1.0 / total, MOST_VARIANCE), 0.0)
 
 
 def _add_ones(X: Array, cross: Array) -> Array:

@@ -66,7 +66,9 @@ class BelievedRows(NamedTuple):
         logs = []
         for some in np.split(values, range(n_together, len(values), n_together)):
             value = some.item() if len(some) == 1 else np.repeat(some, n)
-            rows = given if len(some) == 1 else [np.tile(each, len(some)) for each in given]
+            rows = (
+                given if len(some) == 1 else [np.concatenate([each] * len(some)) for each in given]
+            )
             sites = find_sites(likelihood.with_parameter(value), "laplace", *rows)
             logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)
         return np.concatenate(logs)

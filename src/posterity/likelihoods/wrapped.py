@@ -1,0 +1,85 @@
+"""The base of likelihoods that are made from another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods.likelihood import Likelihood, TargetError
+from posterity.likelihoods.parameter import LogNormalParameter
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Wrapped(Likelihood):
+    """A likelihood made from ``likelihood``, whose eta and open parameters are its own.
+
+    Its parameters are learned together with the coefficients, on which they depend here.
+    """
+
+    likelihood: Likelihood
+
+    @property
+    def parameters(self) -> tuple[LogNormalParameter, ...]:
+        """Those that are open."""
+        inner = self.likelihood
+        given = inner.parameters if inner.learns_parameter else ()
+        return tuple(one.as_log_normal for one in given)
+
+    @property
+    def learns_parameter(self) -> bool:
+        """True if one is open."""
+        return len(self.parameters) > 0
+
+    def with_parameter(self, value: Any) -> Self:
+        """The same with these values (d,) of the open parameters, or those of each row (n, d)."""
+        inner = self.likelihood
+        if not inner.learns_parameter:
+            return self
+        own = value[..., : len(inner.parameters)]
+        return replace(
+            self, likelihood=inner.with_parameter(own if inner.parameter is None else own[..., 0])
+        )
+
+    @property
+    def ratio(self) -> str:
+        """As of the likelihood."""
+        return self.likelihood.ratio
+
+    @property
+    def vague_variance(self) -> float:
+        """As of the likelihood."""
+        return self.likelihood.vague_variance
+
+    def start(self, y: Array) -> Array:
+        """Starting values of the likelihood itself, or those whose mean is near the target."""
+        own = getattr(self.likelihood, "start", None)
+        return own(y) if own else self.likelihood.link_function(0.5 * (y + np.mean(y)))
+
+    def mean(self, eta: Array) -> Array:
+        """As of the likelihood."""
+        return self.likelihood.mean(eta)
+
+    def link_function(self, mean: Array) -> Array:
+        """As of the likelihood."""
+        return self.likelihood.link_function(mean)
+
+    def distribution(self, eta: Array) -> Any:
+        """As of the likelihood."""
+        return self.likelihood.distribution(eta)
+
+    def predictive(self, mean: Array, variance: Array) -> Any:
+        """As of the likelihood."""
+        return self.likelihood.predictive(mean, variance)
+
+    def _check_some(self, y: Array, some: NDArray[np.bool_]) -> None:
+        """Raise ``TargetError`` for the first of some targets that the likelihood does not know."""
+        try:
+            self.likelihood.check_targets(y[some])
+        except TargetError as error:
+            row = int(np.flatnonzero(some)[error.row])
+            raise TargetError(row, error.value, error.what) from None
