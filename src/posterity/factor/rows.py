@@ -81,7 +81,7 @@ def as_targets(y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class SiteRows(Rows):
-    """The same of one target, (n,) or of k numbers (n, k), with all that sites are found from: nothing is left out."""
+    """The same of one target, (n,) or (n, k), with all that sites need: nothing is left out."""
 
     weights: Array = field()
     elapsed: Array = field()

@@ -29,8 +29,8 @@ from posterity.kernel import leading_dimension
 AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
-# Fields that some files were written before, and that are None in these.
-_CAME_LATER = frozenset({"terms", "_reading"})
+# Fields that some files were written before, and what they are in these.
+_CAME_LATER = {"terms": None, "_reading": None, "link": "logit"}
 
 
 class Decoder:
@@ -183,7 +183,7 @@ def _instantiate(kind: type, values: dict[str, Any]) -> Any:
     if expected is None:
         return _restore_object(kind, values)
     # What was kept of an answer may have gone since.
-    late = dict.fromkeys(_CAME_LATER & set(expected))
+    late = {key: value for key, value in _CAME_LATER.items() if key in expected}
     gone = {key for key in values.keys() - set(expected) if key[0] == "_" and values[key] is None}
     values = late | {key: value for key, value in values.items() if key not in gone}
     if odd := sorted(values.keys() ^ set(expected)):

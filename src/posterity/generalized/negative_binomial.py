@@ -78,4 +78,4 @@ class BayesianNegativeBinomialRegression(CountRegression):
         return self.dispersion is None
 
     def _likelihood(self) -> NegativeBinomial:
-        return NegativeBinomial() if self.dispersion is None else NegativeBinomial(self.dispersion)
+        return NegativeBinomial(1.0 if self.dispersion is None else self.dispersion)

@@ -10,28 +10,46 @@ Examples
 array([0.1927])
 """
 
+from posterity.likelihoods.amounts import InverseGaussian, Tweedie
+from posterity.likelihoods.angles import VonMises
 from posterity.likelihoods.censored import Censored
 from posterity.likelihoods.classes import Bernoulli
-from posterity.likelihoods.counts import NegativeBinomial, Poisson
+from posterity.likelihoods.counts import (
+    Geometric,
+    LinearNegativeBinomial,
+    NegativeBinomial,
+    Poisson,
+)
 from posterity.likelihoods.gamma import Gamma
 from posterity.likelihoods.labels import Labels
+from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
 from posterity.likelihoods.ordinal import Levels, Ordinal
 from posterity.likelihoods.predictive import Predictive, PredictiveCounts
+from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
 
 __all__ = [
     "Bernoulli",
+    "Beta",
+    "BetaBinomial",
+    "Binomial",
     "Censored",
+    "Exponential",
     "Gamma",
     "Gaussian",
+    "Geometric",
+    "InverseGaussian",
     "Labels",
     "LaplaceNoise",
     "Levels",
     "Likelihood",
+    "LinearNegativeBinomial",
+    "LogLogistic",
+    "LogNormal",
     "LogPrecision",
     "NegativeBinomial",
     "Ordinal",
@@ -41,6 +59,9 @@ __all__ = [
     "Quantile",
     "Sites",
     "StudentT",
+    "Tweedie",
+    "VonMises",
+    "Weibull",
     "laplace_sites",
     "moment_sites",
 ]

@@ -19,6 +19,12 @@ Array = NDArray[np.float64]
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
+def check_link(link: str) -> None:
+    """Raise ``ValueError`` for a link that is not known."""
+    if link not in ("logit", "probit"):
+        raise ValueError(f"link is {link!r}: it must be 'logit' or 'probit'")
+
+
 @dataclass(frozen=True)
 class Bernoulli(Likelihood):
     """A label 0 or 1; eta is the log odds of 1 ("logit") or its normal quantile ("probit").
@@ -43,8 +49,7 @@ class Bernoulli(Likelihood):
     link: Literal["logit", "probit"] = "logit"
 
     def __post_init__(self) -> None:
-        if self.link not in ("logit", "probit"):
-            raise ValueError(f"link is {self.link!r}: it must be 'logit' or 'probit'")
+        check_link(self.link)
 
     @property
     def ratio(self) -> str:

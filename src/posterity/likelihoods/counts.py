@@ -8,17 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, polygamma, psi
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.kernel import average_softplus
-from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
 
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
+# A negative binomial of a smaller size is 0.
+LEAST_SIZE = 1e-100
 # Beyond it not every whole number is a float.
 MOST_COUNT = 2.0**53
 
@@ -97,10 +99,6 @@ class Poisson(Counts):
         rate = _rate(mean + 0.5 * variance)
         return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
-    def distribution(self, eta: Array) -> Any:
-        """Poisson of the rate exp(eta)."""
-        return stats.poisson(_rate(eta))
-
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
         return PoissonLogNormal(mean, variance)
@@ -111,14 +109,52 @@ def _log_density_of_dispersion(t: Array) -> Array:
     return 0.5 * t - np.exp(0.5 * t) - np.log(2.0)
 
 
+class QuadraticVariance(Counts):
+    """Counts whose variance is rate + dispersion rate^2 (NB2)."""
+
+    dispersion: float | None
+    known: Any
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(4, (self.dispersion, 0.0, 0.0))
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Return the log density; with r = 1 / dispersion and e = eta - log r it is
+
+        log Gamma(y + r) - log Gamma(r) - log y! + y log sigmoid(e) + r log sigmoid(-e).
+        """
+        return _negative_binomial_logpmf(y, np.asarray(eta), self.known)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """y - (y + r) sigmoid(e), and (y + r) sigmoid(e) sigmoid(-e)."""
+        excess = np.asarray(eta) + np.log(self.known)
+        total, share, rest = y + 1.0 / self.known, expit(excess), expit(-excess)
+        return y * rest - share / self.known, total * share * rest
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature, of those of the logistic of e."""
+        r = 1.0 / self.known
+        excess = mean + np.log(self.known)
+        value, slope, bend = average_softplus(excess, variance)
+        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
+
+    def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
+        """Return predictions of counts whose log rate is uncertain."""
+        return NegativeBinomialLogNormal(mean, variance, self.known)
+
+
 @dataclass(frozen=True)
-class NegativeBinomial(Counts):
+class NegativeBinomial(ParametricLikelihood, QuadraticVariance):
     """A count of the rate exp(eta) that varies more: variance = rate + dispersion rate^2 (NB2).
 
     Parameters
     ----------
-    dispersion
-        Positive; towards 0 this becomes :class:`Poisson`.
+    dispersion : float, optional
+        Positive; towards 0 this becomes :class:`Poisson`. None: it is learned; its root is
+        exponential with mean 1 before data.
 
     Examples
     --------
@@ -132,48 +168,67 @@ class NegativeBinomial(Counts):
         "dispersion", _log_density_of_dispersion, (np.log(1e-5), np.log(100.0))
     )
 
-    dispersion: float = 1.0
+    dispersion: float | None = None
 
-    def __post_init__(self) -> None:
-        if not np.all((self.dispersion > 0.0) & (self.dispersion < np.inf)):
-            raise ValueError(
-                f"dispersion is {self.dispersion}: it must be positive and finite; "
-                "for 0 use Poisson"
-            )
 
-    @property
-    def kernel_code(self) -> Kernel:
-        """The kernel has it built in."""
-        return Kernel(4, (self.dispersion, 0.0, 0.0))
+@dataclass(frozen=True)
+class Geometric(QuadraticVariance):
+    """A number of failures before the first success, of the mean exp(eta).
+
+    It is :class:`NegativeBinomial` of the dispersion 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Geometric().predictive(np.log([2.0]), np.zeros(1)).pmf([0]).round(6)
+    array([0.333333])
+    """
+
+    dispersion: ClassVar[float] = 1.0
+    known: ClassVar[float] = 1.0
+
+
+@dataclass(frozen=True)
+class LinearNegativeBinomial(ParametricLikelihood, Counts):
+    """A count of the rate exp(eta) whose variance is proportional to it (NB1).
+
+    variance = (1 + excess) rate, whatever the rate is: as of events that come in clusters.
+
+    Parameters
+    ----------
+    excess : float, optional
+        Positive; towards 0 this becomes :class:`Poisson`. None: it is learned; its root is
+        exponential with mean 1 before data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LinearNegativeBinomial(0.5).distribution(np.log([2.0])).var()
+    array([3.])
+    """
+
+    parameter: ClassVar[Parameter] = Parameter(
+        "excess", _log_density_of_dispersion, (np.log(1e-5), np.log(1e4))
+    )
+
+    excess: float | None = None
 
     def log_density(self, y: Array, eta: Array) -> Array:
-        """Return the log density; with r = 1 / dispersion and e = eta - log r it is
-
-        log Gamma(y + r) - log Gamma(r) - log y! + y log sigmoid(e) + r log sigmoid(-e).
-        """
-        return _negative_binomial_logpmf(y, np.asarray(eta), self.dispersion)
+        """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
+        r, more = _rate(eta) / self.known, np.log1p(self.known)
+        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """y - (y + r) sigmoid(e), and (y + r) sigmoid(e) sigmoid(-e)."""
-        excess = np.asarray(eta) + np.log(self.dispersion)
-        total, share, rest = y + 1.0 / self.dispersion, expit(excess), expit(-excess)
-        return y * rest - share / self.dispersion, total * share * rest
-
-    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Averages of log density, slope and curvature, of those of the logistic of e."""
-        r = 1.0 / self.dispersion
-        excess = mean + np.log(self.dispersion)
-        value, slope, bend = average_softplus(excess, variance)
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
-        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
+        """The slope, and its curvature but for a part that is 0 on average, and may be negative."""
+        r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
+        slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
+        return slope, r * r * np.maximum(polygamma(1, r) - polygamma(1, y + r), 0.0)
 
     def distribution(self, eta: Array) -> Any:
-        """Negative binomial of the rate exp(eta)."""
-        return stats.nbinom(1.0 / self.dispersion, 1.0 / (1.0 + self.dispersion * _rate(eta)))
-
-    def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
-        """Return predictions of counts whose log rate is uncertain."""
-        return NegativeBinomialLogNormal(mean, variance, self.dispersion)
+        """Negative binomial of the mean exp(eta)."""
+        size = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
+        return stats.nbinom(size, 1.0 / (1.0 + self.known))
 
 
 def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
-from posterity.likelihoods.likelihood import Likelihood, named_row
+from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ def _exp(eta: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Gamma(Likelihood):
+class Gamma(ParametricLikelihood):
     """A positive amount of the mean exp(eta), whose standard deviation is a share of that.
 
     A duration, a claim, a price: ``y ~ Gamma(shape, scale=exp(eta) / shape)``, so that the
@@ -55,16 +55,6 @@ class Gamma(Likelihood):
 
     shape: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.shape is not None and not np.all((self.shape > 0.0) & (self.shape < np.inf)):
-            raise ValueError(f"shape is {self.shape}: it must be positive and finite, or None")
-
-    @property
-    def _known(self) -> float:
-        if self.shape is None:
-            raise ValueError("the shape of Gamma() is learned by a model: give Gamma(shape) here")
-        return self.shape
-
     @property
     def ratio(self) -> str:
         """Eta is the log of the mean."""
@@ -77,13 +67,13 @@ class Gamma(Likelihood):
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """shape (y exp(-eta) - 1) and shape y exp(-eta)."""
         share = self._compute_share(y, -eta)
-        return self._known * (share - 1.0), self._known * share
+        return self.known * (share - 1.0), self.known * share
 
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """The same with the average of exp(-eta): exp(-mean + variance / 2)."""
         share = self._compute_share(y, 0.5 * variance - mean)
         value = self._compute_log_density(y, mean, share)
-        return value, self._known * (share - 1.0), self._known * share
+        return value, self.known * (share - 1.0), self.known * share
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
@@ -99,7 +89,7 @@ class Gamma(Likelihood):
 
     def distribution(self, eta: Array) -> Any:
         """Gamma of this shape and the mean exp(eta)."""
-        return stats.gamma(self._known, scale=_exp(eta) / self._known)
+        return stats.gamma(self.known, scale=_exp(eta) / self.known)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""
@@ -117,6 +107,6 @@ class Gamma(Likelihood):
             return np.minimum(y * _exp(log_factor), LARGEST)
 
     def _compute_log_density(self, y: Array, eta: Array, share: Array) -> Array:
-        shape = self._known
+        shape = self.known
         log = shape * (np.log(shape * y) - eta - share)
         return np.asarray(log - np.log(y) - gammaln(shape))

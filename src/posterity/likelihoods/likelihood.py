@@ -189,6 +189,29 @@ class TargetError(ValueError):
         self.row, self.value, self.what = row, value, what
 
 
+class ParametricLikelihood(Likelihood):
+    """A likelihood with a positive parameter, which is learned where it is not given."""
+
+    def __post_init__(self) -> None:
+        name, value = self._read_parameter()
+        if value is not None and not np.all((value > 0.0) & (value < np.inf)):
+            raise ValueError(f"{name} is {value}: it must be positive and finite, or None")
+
+    @property
+    def known(self) -> Any:
+        """The parameter's value, or one for each row (n,)."""
+        (name, value), kind = self._read_parameter(), type(self).__name__
+        if value is None:
+            raise ValueError(
+                f"the {name} of {kind}() is learned by a model: give {kind}({name}=...) here"
+            )
+        return value
+
+    def _read_parameter(self) -> tuple[str, Any]:
+        assert self.parameter is not None
+        return self.parameter.name, getattr(self, self.parameter.name)
+
+
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:
     """Raise ``TargetError`` for the first target that is not good."""
     bad = np.flatnonzero(~good)

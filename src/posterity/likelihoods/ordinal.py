@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_ndtr, ndtr, ndtri
 
 from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
 from posterity.kernel.values import read_scalar
+from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
 from posterity.likelihoods.likelihood import Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.likelihoods.parameter import LogNormalParameter
@@ -29,8 +30,9 @@ class Ordinal(Likelihood):
     """A rating 0, 1, ... or ``levels`` - 1; all odds of a higher one are multiplied by exp(eta).
 
     The cumulative logit, or proportional odds, model (McCullagh 1980): P(y >= j) =
-    sigmoid(eta - cut_j). Neighbouring cut points lie gaps apart, and the middle of the cut points
-    is 0; the intercept places them all.
+    sigmoid(eta - cut_j); with the link "probit" the normal distribution function of that.
+    Neighbouring cut points lie gaps apart, and the middle of the cut points is 0; the intercept
+    places them all.
 
     Parameters
     ----------
@@ -40,6 +42,7 @@ class Ordinal(Likelihood):
         Positive distances between neighbouring cut points. None: they are learned; before data
         their logs are Normal(mean, 1.5^2), where exp(mean) is the average gap between levels that
         are equally likely.
+    link : "logit" or "probit", default "logit"
 
     Examples
     --------
@@ -59,11 +62,13 @@ class Ordinal(Likelihood):
 
     levels: int
     gaps: Any = None
+    link: Literal["logit", "probit"] = "logit"
 
     def __post_init__(self) -> None:
         levels = read_scalar(self.levels, "levels")
         if not (levels >= 2 and levels % 1 == 0):
             raise ValueError(f"levels is {self.levels}: it must be a whole number, 2 or more")
+        check_link(self.link)
         object.__setattr__(self, "levels", int(levels))
         if self.gaps is None:
             return
@@ -80,7 +85,8 @@ class Ordinal(Likelihood):
     def parameters(self) -> tuple[LogNormalParameter, ...]:
         """The gaps; gap_j is the width of level j."""
         n = self.levels - 2
-        mean = float(np.log(2.0 * np.log(n + 1.0) / n)) if n else 0.0
+        ends = np.log(n + 1.0) if self.link == "logit" else ndtri((n + 1.0) / (n + 2.0))
+        mean = float(np.log(2.0 * ends / n)) if n else 0.0
         return tuple(LogNormalParameter(f"gap_{j + 1}", mean, SD) for j in range(n))
 
     @property
@@ -90,12 +96,12 @@ class Ordinal(Likelihood):
 
     def with_parameter(self, value: Any) -> Ordinal:
         """The same with these gaps (levels - 2,), or those of each row (n, levels - 2)."""
-        return Ordinal(self.levels, value)
+        return replace(self, gaps=value)
 
     @property
     def ratio(self) -> str:
-        """Eta is the log of the odds of a higher rating, but for a constant."""
-        return "odds_ratio"
+        """Eta is the log of the odds of a higher rating, but for a constant, with "logit"."""
+        return "odds_ratio" if self.link == "logit" else ""
 
     @property
     def cut_points(self) -> Array:
@@ -110,19 +116,36 @@ class Ordinal(Likelihood):
         return np.asarray(cuts - middle[..., None])
 
     def log_density(self, y: Array, eta: Array) -> Array:
-        """log sigmoid(high - eta) + log sigmoid(eta - low) + log(1 - exp(low - high))."""
-        low, high = self._ends(y)
-        width = np.log(-np.expm1(low - high))
-        return np.asarray(log_expit(high - eta) + log_expit(eta - low) + width)
+        """Log of the difference of two distribution functions, at the ends less eta."""
+        low, high = (end - eta for end in self._ends(y))
+        if self.link == "logit":
+            return np.asarray(log_expit(high) + log_expit(-low) + np.log(-np.expm1(low - high)))
+        # Above 0 the smaller tails are those on the other side.
+        flipped = low > 0.0
+        low, high = np.where(flipped, -high, low), np.where(flipped, -low, high)
+        with np.errstate(invalid="ignore"):  # the lowest level has no lower end
+            return log_ndtr(high) + np.log1p(-np.exp(log_ndtr(low) - log_ndtr(high)))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """With a = sigmoid(high - eta), b = sigmoid(low - eta): a + b - 1 and their variances."""
-        low, high = (expit(end - eta) for end in self._ends(y))
-        return low + high - 1.0, low * (1.0 - low) + high * (1.0 - high)
+        """With a = sigmoid(high - eta), b = sigmoid(low - eta): a + b - 1 and their variances.
+
+        With "probit" the difference of the densities a and b at these ends, over the probability.
+        """
+        low, high = (end - eta for end in self._ends(y))
+        if self.link == "logit":
+            a, b = expit(high), expit(low)
+            return a + b - 1.0, a * (1.0 - a) + b * (1.0 - b)
+        log = self.log_density(y, eta)
+        with np.errstate(invalid="ignore", over="ignore"):
+            b, a = (np.exp(-0.5 * end * end - LOG_ROOT_2PI - log) for end in (low, high))
+            bend = np.where(a > 0.0, high * a, 0.0) - np.where(b > 0.0, low * b, 0.0)
+            slope = b - a
+            return slope, np.clip(slope * slope + bend, 0.0, 1.0)
 
     def mean(self, eta: Array) -> Array:
         """The mean rating."""
-        return np.asarray(expit(np.asarray(eta)[..., None] - self.cut_points).sum(axis=-1))
+        above = expit if self.link == "logit" else ndtr
+        return np.asarray(above(np.asarray(eta)[..., None] - self.cut_points).sum(axis=-1))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 to levels - 1."""
@@ -134,7 +157,11 @@ class Ordinal(Likelihood):
         """Probabilities averaged over eta."""
         off = np.asarray(mean, dtype=np.float64)[..., None] - self.cut_points
         spread = np.broadcast_to(np.asarray(variance, dtype=np.float64)[..., None], off.shape)
-        above, below = (np.exp(log) for log in log_odds_averaged(off, np.ascontiguousarray(spread)))
+        if self.link == "logit":
+            logs = log_odds_averaged(off, np.ascontiguousarray(spread))
+            above, below = (np.exp(log) for log in logs)
+        else:
+            above, below = (ndtr(side * off / np.sqrt(1.0 + spread)) for side in (1.0, -1.0))
         ends = np.ones_like(above[..., :1])
         above = np.concatenate([ends, above, 0.0 * ends], axis=-1)
         below = np.concatenate([0.0 * ends, below, ends], axis=-1)

@@ -1,0 +1,241 @@
+"""Likelihoods of amounts of the mean exp(eta) whose variance is dispersion times a power of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from scipy.special import gammainc, gammaln, log_wright_bessel
+
+from posterity.distributions.any_mixture import solved_quantile
+from posterity.kernel.values import read_scalar
+from posterity.likelihoods.lifetimes import check_positive, exp
+from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.likelihoods.parameter import Parameter
+
+Array = NDArray[np.float64]
+
+# Mean and standard deviation of the log of the dispersion before data, and its ends.
+MEAN, SD, ENDS = 0.0, 3.0, (np.log(1e-8), np.log(1e8))
+LEAST_POWER, MOST_POWER = 1.02, 1.99
+# With a smaller squared coefficient of variation the expansion has more digits than the series.
+LEAST_SPREAD = 0.005
+# With more payments on average their sum is nearly gamma; beyond so many standard deviations of
+# their number there are none, nor is there a sum beyond so many of its own.
+MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
+
+
+class PowerOfMean(ParametricLikelihood):
+    """An exponential dispersion model (Jorgensen 1987): variance = dispersion mean^power."""
+
+    parameter: ClassVar[Parameter] = Parameter("dispersion", stats.norm(MEAN, SD).logpdf, ENDS)
+
+    dispersion: float | None
+    power: float
+
+    @property
+    def ratio(self) -> str:
+        """Eta is the log of the mean."""
+        return "mean_ratio"
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """(y mean^(1 - power) / (1 - power) - mean^(2 - power) / (2 - power)) / dispersion + .."""
+        return self._combine(y, self._raise(eta, 0.0))[0]
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """(y - mean) mean^(1 - power) / dispersion, and its curvature.
+
+        That is the expected one, mean^(2 - power) / dispersion, of a power above 2, where the
+        observed one may be negative.
+        """
+        return self._combine(y, self._raise(eta, 0.0))[1:]
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """The same with averages of powers of the mean."""
+        return self._combine(y, self._raise(mean, variance))
+
+    def start(self, y: Array) -> Array:
+        """Return starting values: the log of the target, shrunk to that of the mean."""
+        return np.log(0.5 * (y + np.mean(y)) + 1e-300)
+
+    def mean(self, eta: Array) -> Array:
+        """The mean exp(eta)."""
+        return exp(eta)
+
+    def link_function(self, mean: Array) -> Array:
+        """The log of the mean."""
+        return np.asarray(np.log(mean))
+
+    def log_base_density(self, y: Array) -> Array:
+        """The part of the log density without eta."""
+        raise NotImplementedError
+
+    def _raise(self, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
+        """Averages of exp(eta)^(1 - power) and exp(eta)^(2 - power)."""
+        first, second = (
+            exp(k * mean + 0.5 * k * k * np.asarray(variance))
+            for k in (1.0 - self.power, 2.0 - self.power)
+        )
+        return first, second
+
+    def _combine(self, y: Array, powers: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+        p, share = self.power, self.power - 1.0 if self.power < 2.0 else 0.0
+        of_target, of_mean = (each / self.known for each in (y * powers[0], powers[1]))
+        value = of_target / (1.0 - p) - of_mean / (2.0 - p) + self.log_base_density(y)
+        return value, of_target - of_mean, share * of_target + (1.0 - share) * of_mean
+
+
+@dataclass(frozen=True)
+class InverseGaussian(PowerOfMean):
+    """A positive amount of the mean exp(eta) and the variance dispersion exp(3 eta).
+
+    More skewed than :class:`Gamma`: the time in which a drifting walk first reaches a place.
+
+    Parameters
+    ----------
+    dispersion : float, optional
+        Positive, in 1 / units of the target. None: it is learned; log(dispersion) is
+        Normal(0, 3^2) before data.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = rng.wald(np.exp(1.0 + 0.5 * X[:, 0]), 4.0)
+    >>> model = BayesianGeneralizedLinear(InverseGaussian()).fit(X, y)
+    >>> model.coef_.round(1), model.likelihood_parameters_["dispersion"].mean().round(1)
+    (array([0.5]), np.float64(0.2))
+    """
+
+    power: ClassVar[float] = 3.0
+
+    dispersion: float | None = None
+
+    def log_base_density(self, y: Array) -> Array:
+        """-(log(2 pi dispersion y^3) + 1 / (dispersion y)) / 2."""
+        return -0.5 * (np.log(2.0 * np.pi * self.known) + 3.0 * np.log(y) + 1.0 / (self.known * y))
+
+    def distribution(self, eta: Array) -> Any:
+        """Inverse Gaussian of this dispersion and the mean exp(eta)."""
+        return stats.invgauss(self.known * exp(eta), scale=1.0 / self.known)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are positive and finite."""
+        check_positive(y, "InverseGaussian")
+
+
+@dataclass(frozen=True)
+class Tweedie(PowerOfMean):
+    """An amount that may be 0: a Poisson number of payments, each of which is gamma.
+
+    The mean is exp(eta) and the variance dispersion exp(power eta) (Jorgensen and de Souza 1994):
+    claims of a year, rain of a day. The larger the power, the fewer and the larger payments are.
+
+    Parameters
+    ----------
+    power : float, default 1.5
+        Between 1 and 2. ``log_evidence_`` compares several.
+    dispersion : float, optional
+        Positive. None: it is learned; log(dispersion) is Normal(0, 3^2) before data.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = Tweedie(1.5, 2.0).distribution(1.0 + 0.5 * X[:, 0]).rvs(random_state=rng)
+    >>> model = BayesianGeneralizedLinear(Tweedie()).fit(X, y)
+    >>> model.coef_.round(1), model.likelihood_parameters_["dispersion"].mean().round(0)
+    (array([0.5]), np.float64(2.0))
+    """
+
+    power: float = 1.5
+    dispersion: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        power = read_scalar(self.power, "power")
+        if not LEAST_POWER <= power <= MOST_POWER:
+            raise ValueError(
+                f"power is {self.power}: it must lie between {LEAST_POWER} and {MOST_POWER}; for 1 "
+                "use Poisson, for 2 Gamma"
+            )
+
+    def log_base_density(self, y: Array) -> Array:
+        """The series of Dunn and Smyth (2005), Wright's function; of many payments its expansion.
+
+        That is the saddle point's, with power (power - 3) / 24 dispersion y^(power - 2).
+        """
+        p, phi, seen = self.power, self.known, np.where(y > 0.0, y, 1.0)
+        log, shape, spread = np.log(seen), (2.0 - p) / (p - 1.0), phi * seen ** (p - 2.0)
+        rate = shape * (log - np.log(p - 1.0)) - np.log(2.0 - p) - (1.0 + shape) * np.log(phi)
+        few = spread > LEAST_SPREAD
+        series = log_wright_bessel(shape, 0.0, exp(np.where(few, rate, 0.0))) - log
+        deviance = 1.0 / (spread * (1.0 - p) * (2.0 - p))
+        far = p * (p - 3.0) / 24.0 * spread - deviance - 0.5 * (np.log(2.0 * np.pi * phi) + p * log)
+        return np.where(y > 0.0, np.where(few, series, far), 0.0)
+
+    def distribution(self, eta: Array) -> Any:
+        """The sum of a Poisson number of payments, of the mean exp(eta)."""
+        return SumOfPayments(self, np.asarray(eta))
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are finite, and 0 or more."""
+        named_row(y, (y >= 0.0) & (y < np.inf), "an amount under Tweedie must be 0 or more")
+
+
+class SumOfPayments:
+    """Distributions of a Poisson number of gamma payments, as SciPy's frozen ones."""
+
+    def __init__(self, likelihood: Tweedie, eta: Array) -> None:
+        p, phi = likelihood.power, likelihood.known
+        self.likelihood, self.eta, mean = likelihood, eta, exp(eta)
+        self.average, self.variance = np.broadcast_arrays(mean, phi * mean**p)
+        self.rate = mean ** (2.0 - p) / (phi * (2.0 - p))
+        self.shape, self.scale = (2.0 - p) / (p - 1.0), phi * (p - 1.0) * mean ** (p - 1.0)
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Log density; of 0 the log of its probability."""
+        return self.likelihood.log_density(np.asarray(y, dtype=np.float64), self.eta)
+
+    def mean(self) -> Array:
+        """The mean exp(eta)."""
+        return self.average
+
+    def var(self) -> Array:
+        """The variance."""
+        return self.variance
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Sum over the number of payments of its probability times that of a gamma sum."""
+        y, rate, scale, mean, variance = np.broadcast_arrays(
+            y, self.rate, self.scale, self.average, self.variance
+        )
+        below, many = np.exp(-rate), rate > MOST_PAYMENTS
+        most = np.where(many, 0.0, rate + REACH * np.sqrt(rate) + 20.0)
+        for number in range(1, int(np.max(most, initial=0.0)) + 1):
+            some = (number <= most) & (y > 0.0) & (number > rate - REACH * np.sqrt(rate))
+            share = np.exp(number * np.log(rate[some]) - rate[some] - gammaln(number + 1.0))
+            below[some] += share * gammainc(number * self.shape, y[some] / scale[some])
+        square = np.square(mean[many])
+        below[many] = gammainc(
+            square / variance[many], np.maximum(y[many], 0.0) * mean[many] / variance[many]
+        )
+        return np.where(y < 0.0, 0.0, np.minimum(below, 1.0))
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Quantiles, by bisection; 0 up to its probability."""
+        q = np.broadcast_to(q, np.broadcast_shapes(np.shape(q), self.average.shape))
+        most = np.broadcast_to(self.average + FURTHEST * np.sqrt(self.variance), q.shape)
+        found = solved_quantile(self.cdf, q, np.zeros(q.shape), most)
+        return np.where(q <= np.exp(-self.rate), 0.0, found)
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> Array:
+        """Draws: a number of payments, and a gamma sum of them."""
+        rng = np.random.default_rng(random_state)
+        number = rng.poisson(self.rate, size)
+        return np.asarray(rng.gamma(self.shape * number, self.scale))

@@ -1,0 +1,235 @@
+"""Likelihoods of lifetimes: features make time run faster or slower by a factor exp(eta)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.special import expit, log_expit
+
+from posterity.likelihoods.classes import LOG_ROOT_2PI
+from posterity.likelihoods.likelihood import Likelihood, ParametricLikelihood, named_row
+from posterity.likelihoods.parameter import Parameter
+
+Array = NDArray[np.float64]
+
+# Beyond this exp, times the square of a shape, overflows.
+LARGEST_LOG = 600.0
+# Mean and standard deviation of the log of the shape before data, and its ends.
+MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))
+
+
+def exp(eta: Array) -> Array:
+    """The exponential, which does not overflow."""
+    with np.errstate(under="ignore"):
+        return np.asarray(np.exp(np.minimum(eta, LARGEST_LOG)))
+
+
+def check_positive(y: Array, name: str) -> None:
+    """Raise ``ValueError`` unless all are positive and finite, naming the first row."""
+    named_row(
+        y,
+        (y > 0.0) & (y < np.inf),
+        f"{name} knows positive and finite numbers: leave zeros out, or model whether there is "
+        "more than nothing on its own",
+    )
+
+
+class Lifetime(Likelihood):
+    """A positive time y = exp(eta + e / shape), where e has a distribution of its own.
+
+    These are accelerated failure time models (Kalbfleisch and Prentice 2002, section 2.3):
+    exp(coefficient) is the ratio of two times, of their means as of their quantiles.
+    """
+
+    @property
+    def scaled(self) -> Any:
+        """The shape: 1 over the scale of e."""
+        raise NotImplementedError
+
+    @property
+    def ratio(self) -> str:
+        """Eta is the log of a time."""
+        return "time_ratio"
+
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Log density of e, its slope, and minus its second derivative."""
+        raise NotImplementedError
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """The log density of e = shape (log y - eta), and log shape - log y."""
+        log = np.log(y)
+        density = self.of_error(self.scaled * (log - eta))[0]
+        return np.asarray(density + np.log(self.scaled) - log)
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """-shape times the slope of the log density of e, and shape^2 times its curvature."""
+        _, slope, curvature = self.of_error(self.scaled * (np.log(y) - eta))
+        return -self.scaled * slope, self.scaled**2 * curvature
+
+    def start(self, y: Array) -> Array:
+        """Return starting values: the log of the target, shrunk to that of the mean."""
+        return np.log(0.5 * (y + np.mean(y)))
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` unless all are positive and finite."""
+        check_positive(y, type(self).__name__)
+
+
+class ShapedLifetime(ParametricLikelihood, Lifetime):
+    """The same with a shape that may be learned."""
+
+    parameter: ClassVar[Parameter] = Parameter(
+        "shape", stats.norm(MEAN, SD).logpdf, ENDS, power=-1.0
+    )
+
+    @property
+    def scaled(self) -> Any:
+        """The shape: 1 over the scale of e."""
+        return self.known
+
+
+def _smallest_extreme_value(e: Array) -> tuple[Array, Array, Array]:
+    hazard = exp(e)
+    return e - hazard, 1.0 - hazard, hazard
+
+
+@dataclass(frozen=True)
+class ExponentialTime(Lifetime):
+    """A waiting time of the mean exp(eta), for what comes at a constant rate exp(-eta).
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = rng.exponential(np.exp(1.0 + 0.5 * X[:, 0]))
+    >>> BayesianGeneralizedLinear(Exponential()).fit(X, y).coef_.round(1)
+    array([0.5])
+    """
+
+    @property
+    def scaled(self) -> float:
+        """The shape: 1, of a constant hazard."""
+        return 1.0
+
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Of the smallest of many: e - exp(e)."""
+        return _smallest_extreme_value(e)
+
+    def distribution(self, eta: Array) -> Any:
+        """Exponential of the mean exp(eta)."""
+        return stats.expon(scale=exp(eta))
+
+
+# In files, "Exponential" is a way to forget.
+Exponential = ExponentialTime
+
+
+@dataclass(frozen=True)
+class Weibull(ShapedLifetime):
+    """A lifetime of the scale exp(eta): its hazard grows (shape > 1) or falls with age.
+
+    ``P(Y > y) = exp(-(y / exp(eta)) ** shape)``; the mean is exp(eta) Gamma(1 + 1 / shape).
+
+    Parameters
+    ----------
+    shape : float, optional
+        Positive; 1 is :class:`Exponential`. None: it is learned; log(shape) is Normal(0.5, 1.5^2)
+        before data.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = np.exp(1.0 + 0.5 * X[:, 0]) * rng.weibull(2.0, size=400)
+    >>> model = BayesianGeneralizedLinear(Weibull()).fit(X, y)
+    >>> model.coef_.round(1), model.likelihood_parameters_["shape"].mean().round(0)
+    (array([0.5]), np.float64(2.0))
+    """
+
+    shape: float | None = None
+
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Of the smallest of many: e - exp(e)."""
+        return _smallest_extreme_value(e)
+
+    def distribution(self, eta: Array) -> Any:
+        """Weibull of this shape and the scale exp(eta)."""
+        return stats.weibull_min(self.known, scale=exp(eta))
+
+
+@dataclass(frozen=True)
+class LogLogistic(ShapedLifetime):
+    """A lifetime of the median exp(eta), whose hazard may rise and then fall (shape > 1).
+
+    ``P(Y > y) = 1 / (1 + (y / exp(eta)) ** shape)``: the log time is eta plus logistic noise, and
+    all odds of living longer are multiplied by exp(shape * coefficient).
+
+    Parameters
+    ----------
+    shape : float, optional
+        Positive; without a mean up to 1. None: it is learned; log(shape) is Normal(0.5, 1.5^2)
+        before data.
+
+    Examples
+    --------
+    >>> LogLogistic(2.0).distribution(np.log([3.0])).median().round(6)
+    array([3.])
+    """
+
+    shape: float | None = None
+
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Logistic: e + 2 log sigmoid(-e)."""
+        above = expit(e)
+        return e + 2.0 * log_expit(-e), 1.0 - 2.0 * above, 2.0 * above * expit(-e)
+
+    def distribution(self, eta: Array) -> Any:
+        """Log-logistic of this shape and the median exp(eta)."""
+        return stats.fisk(self.known, scale=exp(eta))
+
+
+@dataclass(frozen=True)
+class LogNormal(ParametricLikelihood, Lifetime):
+    """A positive amount whose log is eta plus normal noise; its median is exp(eta).
+
+    Parameters
+    ----------
+    scale : float, optional
+        Standard deviation of the log. None: it is learned; log(scale) is Normal(-0.5, 1.5^2)
+        before data.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> y = rng.lognormal(1.0 + 0.5 * X[:, 0], 0.5)
+    >>> model = BayesianGeneralizedLinear(LogNormal()).fit(X, y)
+    >>> model.coef_.round(1), model.likelihood_parameters_["scale"].mean().round(1)
+    (array([0.5]), np.float64(0.5))
+    """
+
+    parameter: ClassVar[Parameter] = Parameter(
+        "scale", stats.norm(-MEAN, SD).logpdf, (-ENDS[1], -ENDS[0]), power=2.0
+    )
+
+    scale: float | None = None
+
+    @property
+    def scaled(self) -> Any:
+        """1 over the standard deviation of the log."""
+        return 1.0 / self.known
+
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Standard normal."""
+        return -0.5 * e * e - LOG_ROOT_2PI, -e, np.ones_like(e)
+
+    def distribution(self, eta: Array) -> Any:
+        """Log-normal around the median exp(eta)."""
+        return stats.lognorm(self.known, scale=exp(eta))
