@@ -30,7 +30,7 @@ class Censored(Wrapped):
     Parameters
     ----------
     likelihood : Likelihood
-        Of the target, with a ``distribution`` that has ``logcdf`` and ``logsf``. What it leaves
+        Of the target, with ``log_tails``, or a ``distribution`` that has ``logcdf`` and ``logsf``. What it leaves
         open is learned.
 
     Examples
@@ -87,10 +87,11 @@ class Censored(Wrapped):
 
     def _log_probability(self, low: Array, high: Array, eta: Array) -> Array:
         """Log of the probability between two ends, from the nearer tail."""
-        given = self.likelihood.distribution(eta)
-        below = np.nextafter(low, -np.inf)  # a count may be the lower end itself
-        above = self._tail(given.logsf(below), low, eta), given.logsf(high)
-        under = self._tail(given.logcdf(high), high, eta), given.logcdf(below)
+        # A count may be the lower end itself.
+        up_to_low, above_low = self.likelihood.log_tails(np.nextafter(low, -np.inf), eta)
+        up_to_high, above_high = self.likelihood.log_tails(high, eta)
+        above = self._tail(above_low, low, eta), above_high
+        under = self._tail(up_to_high, high, eta), up_to_low
         more, less = (
             np.where(above[0] < under[0], one, other)
             for one, other in zip(above, under, strict=True)

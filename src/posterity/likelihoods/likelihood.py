@@ -130,6 +130,11 @@ class Likelihood:
         log_density = getattr(density, "logpmf", None) or density.logpdf
         return np.asarray(log_density(y))
 
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities of at most y, and of more."""
+        given = self.distribution(eta)
+        return given.logcdf(y), given.logsf(y)
+
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """d log p / d eta, and -d^2 log p / d eta^2, not negative (0 where it would be).
 
