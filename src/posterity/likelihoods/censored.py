@@ -79,7 +79,8 @@ class Censored(Wrapped):
         """Raise ``ValueError`` for ends in the wrong order, and for what can't have been."""
         low, high = y.T
         named_row(y, low <= high, "the lower end must not be above the upper one")
-        named_row(y, (low < np.inf) & (high > -np.inf), "an end is infinite on the wrong side")
+        known = np.isfinite(y).any(axis=1) & (low < np.inf) & (high > -np.inf)
+        named_row(y, known, "one end must be finite, and it is the lower one that may be -inf")
         self._check_some(low, low == high)
         known = self.with_parameter(np.ones(len(self.parameters)))
         possible = known.log_density(y, known.start(y)) > -np.inf

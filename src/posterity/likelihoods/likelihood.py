@@ -113,6 +113,11 @@ class Likelihood:
         assert self.parameter is not None
         return replace(self, **{self.parameter.name: value})  # type: ignore[type-var]
 
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
+        value = None if self.parameter is None else getattr(self, self.parameter.name)
+        return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
+
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ class Observation(Protocol):
     @property
     def vague_variance(self) -> float:
         """Variance of eta under a vague prior."""
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta."""

@@ -99,14 +99,16 @@ class Predictive(RowDistribution):
     # ---- what families say of themselves ----
 
     def _rows(self, index: Any) -> Self:
-        return type(self)(self.likelihood, self.eta_mean[index], self.eta_variance[index])
+        numbers = np.arange(self.eta_mean.size).reshape(self.shape)[index]
+        likelihood = self.likelihood.of_rows(numbers)
+        return type(self)(likelihood, self.eta_mean[index], self.eta_variance[index])
 
     def _flat(self) -> Any:
         return np.isinf(self.eta_variance).astype(np.float64)
 
     def _mean(self) -> Array:
-        def average(_: Array, mean: Array, std: Array) -> Array:
-            return self._average(mean, std, lambda observed: observed.mean())
+        def average(known: Observation, _: Array, mean: Array, std: Array) -> Array:
+            return _average(known, mean, std, lambda observed: observed.mean())
 
         return self._each(average, np.zeros(()), self.eta_mean)
 
@@ -114,8 +116,8 @@ class Predictive(RowDistribution):
         return np.where(self.is_flat(), self.eta_mean, self._ppf(np.asarray(0.5)))
 
     def _var(self) -> Array:
-        def spread(_: Array, mean: Array, std: Array) -> Array:
-            observed = self.likelihood.distribution(mean + std * NODES)
+        def spread(known: Observation, _: Array, mean: Array, std: Array) -> Array:
+            observed = known.distribution(mean + std * NODES)
             # Without a mean there is no variance, either.
             both = observed.var(), observed.mean()
             within, centre = (np.broadcast_to(part, (len(NODES), len(mean))) for part in both)
@@ -125,20 +127,20 @@ class Predictive(RowDistribution):
         return self._each(spread, np.zeros(()), np.inf)
 
     def _logpdf(self, y: Array) -> Array:
-        def log_density(y: Array, mean: Array, std: Array) -> Array:
-            return moment_sites(self.likelihood, y, mean, np.square(std)).log_normalizer
+        def log_density(known: Observation, y: Array, mean: Array, std: Array) -> Array:
+            return moment_sites(known, y, mean, np.square(std)).log_normalizer
 
         return self._each(log_density, y, 0.0)
 
     def _cdf(self, y: Array) -> Array:
-        return self._each(self._probability, y, 0.5)
+        return self._each(_find_probability, y, 0.5)
 
     def _ppf(self, q: Array) -> Array:
         ends = np.where(q < 0.5, -np.inf, np.where(q > 0.5, np.inf, self.eta_mean))
         return self._each(self._quantile, q, ends)
 
     def _crps(self, y: Array) -> Array:
-        return self._each(self._score, y, np.inf)
+        return self._each(_score, y, np.inf)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         eta = self.eta_mean + np.sqrt(self.eta_variance) * rng.standard_normal(size)
@@ -149,9 +151,11 @@ class Predictive(RowDistribution):
     # ---- inner ----
 
     def _each(self, formula: Callable[..., Array], values: Array, flat: ArrayLike) -> Array:
-        """``formula(values, mean, std)`` of all rows (n,) that are not flat, in blocks."""
+        """``formula(known, values, mean, std)`` of all rows (n,) that are not flat, in blocks."""
         together = np.broadcast_arrays(values, self.eta_mean, self.eta_variance, flat)
         shape = together[0].shape
+        numbers = np.arange(self.eta_mean.size).reshape(self.shape)
+        numbers = np.broadcast_to(numbers, shape).ravel()
         value, mean, variance, result = (
             np.array(one, dtype=np.float64).ravel() for one in together
         )
@@ -161,42 +165,44 @@ class Predictive(RowDistribution):
             for part in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
                 for start in range(0, len(part), BLOCK_ROWS):
                     some = part[start : start + BLOCK_ROWS]
-                    result[some] = formula(value[some], mean[some], np.sqrt(variance[some]))
+                    known = self.likelihood.of_rows(numbers[some])
+                    result[some] = formula(known, value[some], mean[some], np.sqrt(variance[some]))
         return np.asarray(result.reshape(shape)[()])
 
-    def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
-        """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
-        nodes, shares = (NODES, SHARES) if std.any() else (ONE_NODE, ONE_SHARE)
-        values = np.broadcast_to(
-            of(self.likelihood.distribution(mean + std * nodes)), (len(nodes), len(mean))
-        )
-        return np.asarray(np.sum(shares * values, axis=0))
-
-    def _probability(self, y: Array, mean: Array, std: Array) -> Array:
-        return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
-
-    def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
+    def _quantile(self, known: Observation, q: Array, mean: Array, std: Array) -> Array:
         """Least target whose probability is at least q, by bisection."""
-        observed = self.likelihood.distribution(mean + std * NODES)
+        observed = known.distribution(mean + std * NODES)
         ends = np.broadcast_to(observed.ppf(q), (len(NODES), len(mean)))
         least, most = np.min(ends, axis=0), np.max(ends, axis=0)
         return solved_quantile(
-            lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
+            lambda y: _find_probability(known, y, mean, std), q, least, most, self._unit, TOLERANCE
         )
 
-    def _score(self, y: Array, mean: Array, std: Array) -> Array:
-        """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
-        observed = self.likelihood.distribution((mean + std * SCORE_NODES)[:, None])
-        members = np.broadcast_to(
-            observed.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
-        ).reshape(-1, len(mean))
-        shares = (SCORE_SHARES * LEVEL_SHARES).ravel()
-        order = np.argsort(members, axis=0)
-        ranked, shares = np.take_along_axis(members, order, axis=0), shares[order]
-        # E|Y - Y'| is the sum of 2 F (1 - F) over the gaps between those that are ranked.
-        below = np.cumsum(shares, axis=0)[:-1]
-        apart = 2.0 * np.sum(below * (1.0 - below) * np.diff(ranked, axis=0), axis=0)
-        return np.asarray(np.sum(shares * np.abs(ranked - y), axis=0) - 0.5 * apart)
+
+def _average(known: Observation, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
+    """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
+    nodes, shares = (NODES, SHARES) if std.any() else (ONE_NODE, ONE_SHARE)
+    values = np.broadcast_to(of(known.distribution(mean + std * nodes)), (len(nodes), len(mean)))
+    return np.asarray(np.sum(shares * values, axis=0))
+
+
+def _find_probability(known: Observation, y: Array, mean: Array, std: Array) -> Array:
+    return np.minimum(_average(known, mean, std, lambda observed: observed.cdf(y)), 1.0)
+
+
+def _score(known: Observation, y: Array, mean: Array, std: Array) -> Array:
+    """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
+    observed = known.distribution((mean + std * SCORE_NODES)[:, None])
+    members = np.broadcast_to(
+        observed.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
+    ).reshape(-1, len(mean))
+    shares = (SCORE_SHARES * LEVEL_SHARES).ravel()
+    order = np.argsort(members, axis=0)
+    ranked, shares = np.take_along_axis(members, order, axis=0), shares[order]
+    # E|Y - Y'| is the sum of 2 F (1 - F) over the gaps between those that are ranked.
+    below = np.cumsum(shares, axis=0)[:-1]
+    apart = 2.0 * np.sum(below * (1.0 - below) * np.diff(ranked, axis=0), axis=0)
+    return np.asarray(np.sum(shares * np.abs(ranked - y), axis=0) - 0.5 * apart)
 
 
 class PredictiveCounts(CountDistribution, Predictive):
@@ -255,5 +261,6 @@ def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) ->
 
 @get_mixer.register
 def _mix_exactly(first: Predictive, parts: Sequence[Any], weights: Array) -> AnyMixture:
-    together = all(one.likelihood == first.likelihood for one in parts)
+    shared = first.likelihood.of_rows(slice(None)) is first.likelihood
+    together = shared and all(one.likelihood == first.likelihood for one in parts)
     return (first.mix if together else any_mixture)(parts, weights)

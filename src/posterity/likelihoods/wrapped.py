@@ -23,6 +23,13 @@ class Wrapped(Likelihood):
 
     likelihood: Likelihood
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.likelihood, Likelihood):
+            raise TypeError(
+                f"likelihood is {self.likelihood!r}: {type(self).__name__} needs an instance of a "
+                "class derived from posterity.likelihoods.Likelihood, as Weibull()"
+            )
+
     @property
     def parameters(self) -> tuple[LogNormalParameter, ...]:
         """Those that are open."""
@@ -44,6 +51,11 @@ class Wrapped(Likelihood):
         return replace(
             self, likelihood=inner.with_parameter(own if inner.parameter is None else own[..., 0])
         )
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
+        inner = self.likelihood.of_rows(rows)
+        return self if inner is self.likelihood else replace(self, likelihood=inner)
 
     @property
     def ratio(self) -> str:

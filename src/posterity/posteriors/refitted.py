@@ -39,6 +39,8 @@ class WindowRows:
     def join(self, other: WindowRows) -> WindowRows:
         """Return these rows and then others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        if not len(self.X):
+            return other
         return WindowRows(*(np.concatenate(pair) for pair in pairs))
 
     def __getitem__(self, part: slice) -> WindowRows:
