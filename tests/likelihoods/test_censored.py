@@ -21,6 +21,9 @@ from posterity.likelihoods import (
 )
 
 
+LIFETIME = Censored(Weibull())
+
+
 def make_rows(n=120, seed=3):
     """Features, and lifetimes of which about half are cut off."""
     rng = np.random.default_rng(seed)
@@ -31,7 +34,7 @@ def make_rows(n=120, seed=3):
     return X, np.column_stack([seen, np.where(life < end, seen, np.inf)])
 
 
-def fit(X, y, likelihood=Censored(Weibull()), **how):
+def fit(X, y, likelihood=LIFETIME, **how):
     return BayesianGeneralizedLinear(likelihood, **how).fit(X, y)
 
 
@@ -65,7 +68,8 @@ def test_tails_stay_finite_and_pull_eta_the_right_way(inner, ends):
     y = np.broadcast_to(ends, (4, 2))
     slope, curvature = Censored(inner).derivatives(y, eta)
     assert np.isfinite(Censored(inner).log_density(y, eta)).all()
-    assert np.isfinite(slope).all() and (curvature >= 0.0).all()
+    assert np.isfinite(slope).all()
+    assert (curvature >= 0.0).all()
 
 
 @pytest.mark.parametrize("inner", [Weibull(1.5), Weibull()], ids=str)
@@ -109,11 +113,12 @@ def test_a_file_goes_on_as_the_model_does(n):
     assert_allclose(again.learn_one(X[0], y[0]).coef_, model.learn_one(X[0], y[0]).coef_, rtol=0)
 
 
-@pytest.mark.parametrize("forgetting", ["exponential:0.99", "stabilized:0.99", "adaptive"])
+@pytest.mark.parametrize("forgetting", ["exponential:0.99", "adaptive"])
 def test_memories(forgetting):
-    X, y = make_rows()
-    model = fit(X, y, forgetting=forgetting)
-    assert model.coef_[0] > 0.0 and model.n_effective_ < len(X)
+    X, y = make_rows(60)
+    model = fit(X, y, Censored(Weibull(1.5)), forgetting=forgetting)
+    assert model.coef_[0] > 0.0
+    assert model.n_effective_ < len(X)
 
 
 def test_more_rows_than_are_predicted_at_once():

@@ -30,8 +30,8 @@ class Censored(Wrapped):
     Parameters
     ----------
     likelihood : Likelihood
-        Of the target, with ``log_tails``, or a ``distribution`` that has ``logcdf`` and ``logsf``. What it leaves
-        open is learned.
+        Of the target, with ``log_tails``, or a ``distribution`` that has ``logcdf`` and ``logsf``.
+        What it leaves open is learned.
 
     Examples
     --------
