@@ -31,6 +31,8 @@ from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
+from posterity.likelihoods.truncated import Truncated
+from posterity.likelihoods.zeros import Hurdle, ZeroInflated
 
 __all__ = [
     "Bernoulli",
@@ -42,6 +44,7 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Geometric",
+    "Hurdle",
     "InverseGaussian",
     "Labels",
     "LaplaceNoise",
@@ -59,9 +62,11 @@ __all__ = [
     "Quantile",
     "Sites",
     "StudentT",
+    "Truncated",
     "Tweedie",
     "VonMises",
     "Weibull",
+    "ZeroInflated",
     "laplace_sites",
     "moment_sites",
 ]

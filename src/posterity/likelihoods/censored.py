@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from posterity.likelihoods.likelihood import named_row
 from posterity.likelihoods.wrapped import Wrapped
 
 Array = NDArray[np.float64]
-
-# The least distance of two logs whose difference has a log.
-LEAST_GAP = 1e-300
 
 
 @dataclass(frozen=True)
@@ -65,11 +62,6 @@ class Censored(Wrapped):
         slope, curvature = (np.where(observed, *pair) for pair in zip(own, other, strict=True))
         return slope, curvature
 
-    @property
-    def closeness(self) -> float:
-        """That of differences."""
-        return max(1e-9, self.likelihood.closeness)
-
     def start(self, y: Array) -> Array:
         """Starting values of the middle of each interval, or of the end that it has."""
         ends = np.where(np.isfinite(y), y, y[:, ::-1])
@@ -86,20 +78,18 @@ class Censored(Wrapped):
         possible = known.log_density(y, known.start(y)) > -np.inf
         named_row(y, possible, f"{type(self.likelihood).__name__} has no targets between these")
 
-    def _log_probability(self, low: Array, high: Array, eta: Array) -> Array:
-        """Log of the probability between two ends, from the nearer tail."""
-        # A count may be the lower end itself.
-        up_to_low, above_low = self.likelihood.log_tails(np.nextafter(low, -np.inf), eta)
-        up_to_high, above_high = self.likelihood.log_tails(high, eta)
-        above = self._tail(above_low, low, eta), above_high
-        under = self._tail(up_to_high, high, eta), up_to_low
-        more, less = (
-            np.where(above[0] < under[0], one, other)
-            for one, other in zip(above, under, strict=True)
-        )
-        return np.asarray(more + np.log(-np.expm1(np.minimum(less - more, -LEAST_GAP))))
+    def mean(self, eta: Array) -> Array:
+        """As of the likelihood."""
+        return self.likelihood.mean(eta)
 
-    def _tail(self, log_probability: Array, end: Array, eta: Array) -> Array:
-        """Where it is too small for a float, the density there, which falls as it does."""
-        lost = np.isneginf(log_probability) & np.isfinite(end)
-        return np.where(lost, self.likelihood.log_density(end, eta), log_probability)
+    def link_function(self, mean: Array) -> Array:
+        """As of the likelihood."""
+        return self.likelihood.link_function(mean)
+
+    def distribution(self, eta: Array) -> Any:
+        """As of the likelihood."""
+        return self.likelihood.distribution(eta)
+
+    def predictive(self, mean: Array, variance: Array) -> Any:
+        """As of the likelihood."""
+        return self.likelihood.predictive(mean, variance)

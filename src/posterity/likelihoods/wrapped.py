@@ -13,6 +13,9 @@ from posterity.likelihoods.parameter import LogNormalParameter
 
 Array = NDArray[np.float64]
 
+# The least distance of two logs whose difference has a log.
+LEAST_GAP = 1e-300
+
 
 @dataclass(frozen=True)
 class Wrapped(Likelihood):
@@ -72,21 +75,10 @@ class Wrapped(Likelihood):
         own = getattr(self.likelihood, "start", None)
         return own(y) if own else self.likelihood.link_function(0.5 * (y + np.mean(y)))
 
-    def mean(self, eta: Array) -> Array:
-        """As of the likelihood."""
-        return self.likelihood.mean(eta)
-
-    def link_function(self, mean: Array) -> Array:
-        """As of the likelihood."""
-        return self.likelihood.link_function(mean)
-
-    def distribution(self, eta: Array) -> Any:
-        """As of the likelihood."""
-        return self.likelihood.distribution(eta)
-
-    def predictive(self, mean: Array, variance: Array) -> Any:
-        """As of the likelihood."""
-        return self.likelihood.predictive(mean, variance)
+    @property
+    def closeness(self) -> float:
+        """That of differences."""
+        return max(1e-9, self.likelihood.closeness)
 
     def _check_some(self, y: Array, some: NDArray[np.bool_]) -> None:
         """Raise ``TargetError`` for the first of some targets that the likelihood does not know."""
@@ -95,3 +87,21 @@ class Wrapped(Likelihood):
         except TargetError as error:
             row = int(np.flatnonzero(some)[error.row])
             raise TargetError(row, error.value, error.what) from None
+
+    def _log_probability(self, low: Array, high: Array, eta: Array) -> Array:
+        """Log of the probability between two ends, from the nearer tail."""
+        # A count may be the lower end itself.
+        up_to_low, above_low = self.likelihood.log_tails(np.nextafter(low, -np.inf), eta)
+        up_to_high, above_high = self.likelihood.log_tails(high, eta)
+        above = self._tail(above_low, low, eta), above_high
+        under = self._tail(up_to_high, high, eta), up_to_low
+        more, less = (
+            np.where(above[0] < under[0], one, other)
+            for one, other in zip(above, under, strict=True)
+        )
+        return np.asarray(more + np.log(-np.expm1(np.minimum(less - more, -LEAST_GAP))))
+
+    def _tail(self, log_probability: Array, end: Array, eta: Array) -> Array:
+        """Where it is too small for a float, the density there, which falls as it does."""
+        lost = np.isneginf(log_probability) & np.isfinite(end)
+        return np.where(lost, self.likelihood.log_density(end, eta), log_probability)
