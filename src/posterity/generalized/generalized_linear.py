@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.generalized._survival import PredictsSurvival
 from posterity.generalized.base import GeneralizedModel
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.words import read_likelihood
@@ -315,7 +316,7 @@ class GeneralizedRegression(RegressorMixin, GeneralizedModel):
 
 
 @dataclass(eq=False, repr=False)
-class BayesianGeneralizedLinear(GeneralizedRegression):
+class BayesianGeneralizedLinear(PredictsSurvival, GeneralizedRegression):
     """Generalised linear regression with any likelihood and a Gaussian prior, online or in batches.
 
     ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a

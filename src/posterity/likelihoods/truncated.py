@@ -60,7 +60,17 @@ class Truncated(Wrapped):
         """Log density less the log of the probability between the limits."""
         with np.errstate(all="ignore"):
             between = self._log_probability(np.asarray(self.low), np.asarray(self.high), eta)
-            return np.asarray(self.likelihood.log_density(y, eta) - between)
+            density = self.likelihood.log_density(y, eta) - between
+            return np.where((y >= self.low) & (y <= self.high), density, -np.inf)
+
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities between the lower limit and y, and from there to the upper."""
+        with np.errstate(all="ignore"):
+            low, high = np.asarray(self.low), np.asarray(self.high)
+            whole, y = self._log_probability(low, high, eta), np.clip(y, low, high)
+            below = self._log_probability(low, y, eta)
+            above = self._log_probability(np.nextafter(y, np.inf), high, eta)
+            return below - whole, np.where(y < high, above - whole, -np.inf)
 
     def distribution(self, eta: Array) -> Any:
         """That of the likelihood, between the limits."""
@@ -90,6 +100,14 @@ class Between:
     def ppf(self, q: Array) -> Array:
         """Quantile."""
         return np.clip(self.given.ppf(self.below + q * self.share), self.low, self.high)
+
+    def sf(self, y: Array) -> Array:
+        """Probability of more than y."""
+        return 1.0 - self.cdf(y)
+
+    def isf(self, q: Array) -> Array:
+        """Quantile from above."""
+        return self.ppf(1.0 - q)
 
     def mean(self) -> Array:
         """Mean, by quantiles."""
