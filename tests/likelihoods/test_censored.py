@@ -20,7 +20,6 @@ from posterity.likelihoods import (
     Weibull,
 )
 
-
 LIFETIME = Censored(Weibull())
 
 

@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
 LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
+# Of a log, where u takes all that the rows say: beyond, parameters would have no floats.
+LARGEST_VARIANCE = 16.0
 # Values of t at which rows are so much less likely, together, say nothing of those in force.
 MOST_FALL, HALVINGS = 16.0, 20
 # Averages over an eta that hardly any row has told of would be those of rates beyond all bounds.
@@ -230,6 +232,7 @@ class JointParameters(ApartFromCoefficients):
         """The inverse, where the prior is left its share."""
         values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
         least = LEAST_PRECISION * min(1.0, 1.0 / float(np.diag(self.covariance).max()))
+        least = max(least, 1.0 / LARGEST_VARIANCE)
         inverse = (vectors / np.maximum(values, least)) @ vectors.T
         return np.asarray(inverse)
 
