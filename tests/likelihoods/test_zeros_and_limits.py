@@ -142,7 +142,7 @@ def test_impossible_targets_are_named(likelihood, bad, message):
 
 
 def test_parameters_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="zero_odds is -1.0: odds must be positive"):
+    with pytest.raises(ValueError, match="odds must be positive and finite"):
         ZeroInflated(Poisson(), -1.0)
     with pytest.raises(ValueError, match="low must be less"):
         Truncated(Poisson(), 4, 2)
