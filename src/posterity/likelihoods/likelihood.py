@@ -115,7 +115,7 @@ class Likelihood:
 
     def of_rows(self, rows: Any) -> Self:
         """The same with the parameters of these rows, where each row has its own."""
-        value = None if self.parameter is None else getattr(self, self.parameter.name)
+        value: Any = None if self.parameter is None else getattr(self, self.parameter.name)
         return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
 
     def distribution(self, eta: Array) -> Any:
