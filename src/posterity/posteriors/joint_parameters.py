@@ -210,6 +210,9 @@ class JointParameters(ApartFromCoefficients):
         alone = np.maximum(curvatures[:n], 1e-300)
         share = 6.0 * alone / (4.0 * alone + bent.sum(axis=0))
         bend = (rows.weights * share * (change[1] - change[0])).T / (2.0 * reach)
+        # No row says more of both together than it says of its eta, and all rows of t.
+        most = np.sqrt(np.outer(rows.weights * curvatures[:n], np.diag(precision)))
+        bend = np.clip(bend, -most, most)
         shift = (up - down) / (2.0 * reach) + precision @ self.mean
         if not rows.X.size:
             return Quadratic(precision, np.zeros_like(self.told.cross), shift)
