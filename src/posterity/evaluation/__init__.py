@@ -19,6 +19,7 @@ from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
 from posterity.evaluation.stretches import Stretches
+from posterity.evaluation.survival import SurvivalScores, score_survival
 
 __all__ = [
     "PIT",
@@ -33,6 +34,7 @@ __all__ = [
     "SlicedNumbers",
     "Slices",
     "Stretches",
+    "SurvivalScores",
     "ValidationResult",
     "compare",
     "compare_predictions",
@@ -40,4 +42,5 @@ __all__ = [
     "merge_validations",
     "progressive_classification",
     "progressive_validation",
+    "score_survival",
 ]

@@ -142,6 +142,7 @@ def _check_batch(batch: Any, number: int) -> Batch:
     if y.ndim != 1:
         raise ValueError(
             f"y in batch {number} must have one dimension, one target a row; its shape is {y.shape}"
+            "; of lifetimes with two ends ask score_survival(model.predict_then_learn(X, y), y)"
         )
     if len(X.shape) != 2:
         raise ValueError(

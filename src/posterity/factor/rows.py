@@ -69,9 +69,19 @@ class Rows:
         return float(len(self)) if self.weights is None else float(np.sum(self.weights))
 
 
+def as_columns(y: Array) -> Array:
+    """Targets (n,) or (n, k) as (n, 1) or (n, k)."""
+    return y[:, None] if y.ndim == 1 else y
+
+
+def as_targets(y: Array) -> Array:
+    """The reverse, contiguous: (n, 1) as (n,)."""
+    return np.ascontiguousarray(y[:, 0] if y.shape[1] == 1 else y)
+
+
 @dataclass(frozen=True, eq=False)
 class SiteRows(Rows):
-    """The same of one target (n,), with all that sites are found from: nothing is left out."""
+    """The same of one target, (n,) or (n, k), with all that sites need: nothing is left out."""
 
     weights: Array = field()
     elapsed: Array = field()

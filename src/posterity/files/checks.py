@@ -161,6 +161,9 @@ def _nodes(nodes: Any) -> bool:
 
 def _check_wrapped(posterior: Any) -> bool:
     phi, prior = posterior.statistics.phi, posterior.likelihood.parameter
+    for rows in (posterior.statistics.start, posterior.statistics.skewed):
+        if rows is not None:
+            posterior.likelihood.check_targets(rows.y)
     return (
         _posterior(posterior)
         and posterior.inner.n_coefficients == posterior.n_coefficients

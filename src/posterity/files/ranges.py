@@ -30,6 +30,8 @@ NOT_FINITE = frozenset({
     "Panel.columns", "Panel.values", "Start.variance", "RareFeatureScales.low",
     "RareFeatureScales.high", "FactorizationPosterior.log_evidence", "Spread.df",
 })  # fmt: skip
+# Where one end of an interval may be infinite.
+INFINITE = frozenset({"SkewedRows.y", "StartRows.y", "WindowRows.y"})
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
     "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
@@ -110,6 +112,8 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     numbers = np.asarray(value)
     if not NOT_FINITE.isdisjoint((where, key)):
         numbers = numbers[np.isfinite(numbers)]
+    if where in INFINITE:
+        numbers = numbers[~np.isinf(numbers)]
     whole = numbers.dtype.kind in "iu"
     positive = not POSITIVE.isdisjoint((key, where))
     if numbers.dtype == object:

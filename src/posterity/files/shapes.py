@@ -1,7 +1,7 @@
 """Shapes of the arrays of an object, which go together.
 
-A letter stands for the same length in all fields of an object, a number for itself. An array that
-is None has no shape to check; so has a field that is not listed.
+A letter stands for the same length in all fields of an object, a number for itself, and a star for
+any more axes. An array that is None has no shape to check; so has a field that is not listed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ SHAPES: dict[str, dict[str, str]] = {
         "precisions": "K m", "weights": "K", "pinned": "m", "shapes": "K", "contrasts": "K b m",
     },
     "ContrastPrior": {"center": "c", "squares": "c"},
-    "StartRows": {"X": "n p", "y": "n", "weights": "n", "offsets": "n"},
+    "StartRows": {"X": "n p", "y": "n *", "weights": "n", "offsets": "n"},
     "SkewedRows": {
-        "X": "n m", "y": "n", "weights": "n", "offsets": "n", "precision": "n", "shift": "n",
+        "X": "n m", "y": "n *", "weights": "n", "offsets": "n", "precision": "n", "shift": "n",
     },
     "StoredRows": {"X": "n p", "y": "n", "weights": "n", "elapsed": "n"},
     "WarmStart": {"coefficients": "p"},
-    "WindowRows": {"X": "n m", "y": "n", "weights": "n", "times": "n", "offsets": "n"},
+    "WindowRows": {"X": "n m", "y": "n *", "weights": "n", "times": "n", "offsets": "n"},
     "RecentRows": {"X": "n m", "labels": "n", "weights": "n"},
     "EvidencePosterior": {"mean": "m", "shapes": "l m"},
     "EvidenceState": {"clock": "2"},
@@ -98,12 +98,13 @@ def have_shapes(name: str, made: Any) -> bool:
     """
     lengths: dict[str, int] = {}
     for field, letters in SHAPES.get(name, {}).items():
-        array, each = getattr(made, field, None), letters.split()
+        array, each = getattr(made, field, None), letters.removesuffix(" *").split()
         if array is None:
             continue
-        if np.ndim(array) != len(each):
+        more = np.ndim(array) - len(each)
+        if more < 0 or (more and not letters.endswith("*")):
             return False
-        for letter, length in zip(each, np.shape(array), strict=True):
+        for letter, length in zip(each, np.shape(array), strict=False):
             expected = int(letter) if letter.isdigit() else lengths.setdefault(letter, length)
             if length != expected:
                 return False

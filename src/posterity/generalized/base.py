@@ -16,6 +16,8 @@ from posterity.factor.usable import check_rows
 from posterity.likelihoods import Likelihood
 from posterity.linear.contrasts import Contrasts
 from posterity.linear.estimator import LinearEstimator, Way, learn
+from posterity.linear.inputs import read_target
+from posterity.linear.targets import fill_missing_targets
 from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
@@ -114,9 +116,17 @@ class GeneralizedModel(LinearEstimator):
         """True if the likelihood's parameter is learned."""
         return self._likelihood().learns_parameter
 
+    @property
+    def _numbers_of_target(self) -> int:
+        return self._likelihood().n_numbers
+
+    def _read_target(self, y: Any) -> Array:
+        numbers = self._numbers_of_target
+        return super()._read_target(y) if numbers == 1 else read_target([y], numbers)
+
     def _update_posterior(self, way: Way, rows: Rows) -> Any:
         rows = replace(rows, X=np.asarray(rows.X))
-        check_rows(rows.X, rows.y, rows.weights)
+        check_rows(rows.X, fill_missing_targets(self, rows.y), rows.weights)
         posterior: Any = self._posterior
         if self._learns_parameter and way == "append" and len(rows) > 1:
             # Moments of fewer rows than features let prior and parameter run away.

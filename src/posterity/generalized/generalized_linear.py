@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized._relativities import HasRelativities
+from posterity.generalized._survival import PredictsSurvival
 from posterity.generalized.base import GeneralizedModel
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.words import read_likelihood
@@ -316,7 +317,7 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
 
 
 @dataclass(eq=False, repr=False)
-class BayesianGeneralizedLinear(GeneralizedRegression):
+class BayesianGeneralizedLinear(PredictsSurvival, GeneralizedRegression):
     """Generalised linear regression with any likelihood and a Gaussian prior, online or in batches.
 
     ``y ~ likelihood(eta)`` with ``eta = intercept + x . coef + offset``. Each row is learned as a

@@ -12,6 +12,7 @@ array([0.1927])
 
 from posterity.likelihoods.amounts import InverseGaussian, Tweedie
 from posterity.likelihoods.angles import VonMises
+from posterity.likelihoods.censored import Censored
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import (
     Geometric,
@@ -30,16 +31,20 @@ from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
+from posterity.likelihoods.truncated import Truncated
+from posterity.likelihoods.zeros import Hurdle, ZeroInflated
 
 __all__ = [
     "Bernoulli",
     "Beta",
     "BetaBinomial",
     "Binomial",
+    "Censored",
     "Exponential",
     "Gamma",
     "Gaussian",
     "Geometric",
+    "Hurdle",
     "InverseGaussian",
     "Labels",
     "LaplaceNoise",
@@ -57,9 +62,11 @@ __all__ = [
     "Quantile",
     "Sites",
     "StudentT",
+    "Truncated",
     "Tweedie",
     "VonMises",
     "Weibull",
+    "ZeroInflated",
     "laplace_sites",
     "moment_sites",
 ]

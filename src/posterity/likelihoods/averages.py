@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
 # A precision, relative to its slope, where the average curvature vanishes.
 LEAST_CURVATURE = 1e-8
+# A larger one, as exponentials have on average where hardly anything is known, would overflow.
+LARGEST_CURVATURE = 1e100
 
 
 def averaged_sites(
@@ -51,9 +53,9 @@ def averaged_sites(
     (array([1.]), array([-0.5]))
     """
     value, slope, curvature = likelihood.average(y, mean, variance)
-    curvature = np.minimum(np.maximum(curvature, LEAST_CURVATURE * np.abs(slope)), 1e200)
+    curvature = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
     step = slope / np.maximum(curvature, 1e-300)
-    return Sites(weights * curvature, mean + step, weights * value)
+    return Sites(weights * np.minimum(curvature, LARGEST_CURVATURE), mean + step, weights * value)
 
 
 def integrate_derivatives(

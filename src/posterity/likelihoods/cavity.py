@@ -40,10 +40,12 @@ class Cavity:
 def as_rows(
     y: ArrayLike, mean: ArrayLike, variance: ArrayLike, weights: ArrayLike | None
 ) -> tuple[Array, Array, Array, Array]:
-    """Return all as arrays (n,)."""
-    given = (y, mean, variance, 1.0 if weights is None else weights)
-    y, mean, variance, weights = (
+    """Return all as arrays (n,); targets of several numbers stay (n, k)."""
+    targets = np.array(y, dtype=np.float64, ndmin=1)
+    one = targets.ndim == 1
+    given = (targets if one else targets[:, 0], mean, variance, 1.0 if weights is None else weights)
+    first, mean, variance, weights = (
         np.array(value, dtype=np.float64)
         for value in np.broadcast_arrays(*(np.atleast_1d(value) for value in given))
     )
-    return y, mean, variance, weights
+    return first if one else targets, mean, variance, weights

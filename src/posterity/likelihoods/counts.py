@@ -106,6 +106,10 @@ class Poisson(Counts):
         rate = _rate(mean + 0.5 * variance)
         return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
+    def distribution(self, eta: Array) -> Any:
+        """Poisson of the rate exp(eta)."""
+        return stats.poisson(_rate(eta))
+
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
         return PoissonLogNormal(mean, variance)
@@ -154,6 +158,10 @@ class QuadraticVariance(Counts):
         value, slope, bend = average_softplus(excess, variance)
         constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
+
+    def distribution(self, eta: Array) -> Any:
+        """Negative binomial of the rate exp(eta)."""
+        return stats.nbinom(1.0 / self.known, 1.0 / (1.0 + self.known * _rate(eta)))
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_ndtr
 
 from posterity.likelihoods.classes import LOG_ROOT_2PI
 from posterity.likelihoods.likelihood import Likelihood, ParametricLikelihood, named_row
@@ -65,6 +65,14 @@ class Lifetime(Likelihood):
         density = self.of_error(self.scaled * (log - eta))[0]
         return np.asarray(density + np.log(self.scaled) - log)
 
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities of at most e, and of more."""
+        raise NotImplementedError
+
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """Those of e = shape (log y - eta)."""
+        return self.tails_of_error(self.scaled * (np.log(np.maximum(y, 0.0)) - eta))
+
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """-shape times the slope of the log density of e, and shape^2 times its curvature."""
         _, slope, curvature = self.of_error(self.scaled * (np.log(y) - eta))
@@ -97,6 +105,11 @@ def _smallest_extreme_value(e: Array) -> tuple[Array, Array, Array]:
     return e - hazard, 1.0 - hazard, hazard
 
 
+def _tails_of_smallest(e: Array) -> tuple[Array, Array]:
+    hazard = exp(e)
+    return np.log(-np.expm1(-hazard)), -hazard
+
+
 @dataclass(frozen=True)
 class ExponentialTime(Lifetime):
     """A waiting time of the mean exp(eta), for what comes at a constant rate exp(-eta).
@@ -119,6 +132,10 @@ class ExponentialTime(Lifetime):
     def of_error(self, e: Array) -> tuple[Array, Array, Array]:
         """Of the smallest of many: e - exp(e)."""
         return _smallest_extreme_value(e)
+
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Log(1 - exp(-exp(e))) and -exp(e)."""
+        return _tails_of_smallest(e)
 
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
@@ -158,6 +175,10 @@ class Weibull(ShapedLifetime):
         """Of the smallest of many: e - exp(e)."""
         return _smallest_extreme_value(e)
 
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Log(1 - exp(-exp(e))) and -exp(e)."""
+        return _tails_of_smallest(e)
+
     def distribution(self, eta: Array) -> Any:
         """Weibull of this shape and the scale exp(eta)."""
         return stats.weibull_min(self.known, scale=exp(eta))
@@ -188,6 +209,10 @@ class LogLogistic(ShapedLifetime):
         """Logistic: e + 2 log sigmoid(-e)."""
         above = expit(e)
         return e + 2.0 * log_expit(-e), 1.0 - 2.0 * above, 2.0 * above * expit(-e)
+
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Log sigmoid(e) and log sigmoid(-e)."""
+        return log_expit(e), log_expit(-e)
 
     def distribution(self, eta: Array) -> Any:
         """Log-logistic of this shape and the median exp(eta)."""
@@ -229,6 +254,10 @@ class LogNormal(ParametricLikelihood, Lifetime):
     def of_error(self, e: Array) -> tuple[Array, Array, Array]:
         """Standard normal."""
         return -0.5 * e * e - LOG_ROOT_2PI, -e, np.ones_like(e)
+
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Of a standard normal."""
+        return log_ndtr(e), log_ndtr(-e)
 
     def distribution(self, eta: Array) -> Any:
         """Log-normal around the median exp(eta)."""

@@ -72,6 +72,8 @@ class Likelihood:
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
     without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
+    # How many numbers a target consists of: targets are (n,) for one, and (n, k) for k.
+    n_numbers: ClassVar[int] = 1
     # The parameter that may be learned beside eta.
     parameter: ClassVar[Parameter | None] = None
 
@@ -124,9 +126,10 @@ class Likelihood:
         """The same with these values (m,) of all parameters that are learned."""
         return self.with_parameter(values if self.parameter is None else values.item())
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        """The same of some rows, for a parameter that has a value for each row."""
-        return self
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
+        value: Any = None if self.parameter is None else getattr(self, self.parameter.name)
+        return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta, like SciPy's frozen ones: ``stats.expon(scale=...)``.
@@ -144,6 +147,11 @@ class Likelihood:
         density = self.distribution(eta)
         log_density = getattr(density, "logpmf", None) or density.logpdf
         return np.asarray(log_density(y))
+
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities of at most y, and of more."""
+        given = self.distribution(eta)
+        return given.logcdf(y), given.logsf(y)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """d log p / d eta, and -d^2 log p / d eta^2, not negative (0 where it would be).
@@ -196,6 +204,14 @@ class Likelihood:
         return predictive(self, mean, variance)
 
 
+class TargetError(ValueError):
+    """A target that a likelihood does not know: its row, its value, and what is wrong with it."""
+
+    def __init__(self, row: int, value: str, what: str) -> None:
+        super().__init__(f"y in row {row} is {value}: {what}")
+        self.row, self.value, self.what = row, value, what
+
+
 class ParametricLikelihood(Likelihood):
     """A likelihood with a positive parameter, which is learned where it is not given."""
 
@@ -214,11 +230,6 @@ class ParametricLikelihood(Likelihood):
             )
         return value
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        """The same of some rows, for a parameter that has a value for each row."""
-        value = self._read_parameter()[1]
-        return self if np.ndim(value) == 0 else self.with_parameter(value[rows])
-
     def _read_parameter(self) -> tuple[str, Any]:
         assert self.parameter is not None
         return self.parameter.name, getattr(self, self.parameter.name)
@@ -233,8 +244,8 @@ def keep_positive(curvature: Array, usual: Array) -> Array:
 
 
 def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:
-    """Raise ``ValueError`` for the first target that is not good."""
+    """Raise ``TargetError`` for the first target that is not good."""
     bad = np.flatnonzero(~good)
     if len(bad):
-        value = np.ravel(y)[bad[0]]
-        raise ValueError(f"y in row {bad[0]} is {value:g}: {what}")
+        value = ", ".join(f"{number:g}" for number in np.atleast_1d(y[bad[0]]))
+        raise TargetError(int(bad[0]), value if y.ndim == 1 else f"({value})", what)

@@ -73,7 +73,7 @@ def modes(
         if len(left) == 0:
             break
         if len(y) > MANY and len(left) <= FEW * len(y):  # those that take long, by themselves
-            rest = likelihood.take(left), y[left], mean[left], variance[left], weights[left]
+            rest = likelihood.of_rows(left), y[left], mean[left], variance[left], weights[left]
             place[left] = modes(*rest, close)
             break
     return place

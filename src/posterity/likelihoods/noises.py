@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from posterity.distributions import Mixture, Normal
@@ -90,6 +91,10 @@ class Gaussian(AddedNoise):
             - weights * self.precision * off * off / (1.0 + share)
         )
         return log_normalizer, share / (1.0 + share) * off, 1.0 / (1.0 + share)
+
+    def distribution(self, eta: Array) -> Any:
+        """Normal(eta, 1 / precision)."""
+        return stats.norm(eta, self.precision**-0.5)
 
     def predictive(self, mean: Array, variance: Array) -> Normal:
         """Normal, of both variances."""
@@ -201,6 +206,10 @@ class StudentT(AddedNoise):
             ratio = (share / spread).sum(axis=0) + np.where(variance > 0.0, wider / variance, 0.0)
         log_normalizer = weights * self._log_constant + total - gammaln(a)
         return log_normalizer, pulled * (y - mean), ratio
+
+    def distribution(self, eta: Array) -> Any:
+        """Student-t around eta."""
+        return stats.t(self.df, eta, self.scale)
 
     def predictive(self, mean: Array, variance: Array) -> Mixture:
         """A mixture of 24 Normals over the noise's own scale, matched in mass."""

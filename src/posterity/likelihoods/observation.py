@@ -24,8 +24,8 @@ class Observation(Protocol):
     def vague_variance(self) -> float:
         """Variance of eta under a vague prior."""
 
-    def take(self, rows: NDArray[np.intp]) -> Self:
-        """The same of some rows."""
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
 
     def distribution(self, eta: Array) -> Any:
         """Distribution of a target given eta."""

@@ -12,6 +12,8 @@ Array = NDArray[np.float64]
 
 # Standard deviations beyond which a parameter is not looked for.
 FARTHEST = 6.0
+# Points of t at which its density before data is summed.
+N_POINTS = 1001
 
 
 class Parameter(NamedTuple):
@@ -25,6 +27,15 @@ class Parameter(NamedTuple):
     log_density: Callable[[Array], Array]
     ends: tuple[float, float]
     power: float = 1.0
+
+    @property
+    def as_log_normal(self) -> LogNormalParameter:
+        """The same with a normal t of the same mean and standard deviation."""
+        t = np.linspace(*self.ends, N_POINTS)
+        shares = np.exp(self.log_density(t))
+        mean = float(shares @ t / shares.sum())
+        variance = float(shares @ np.square(t - mean) / shares.sum())
+        return LogNormalParameter(self.name, mean, variance**0.5)
 
 
 class LogNormalParameter(NamedTuple):
@@ -47,3 +58,8 @@ class LogNormalParameter(NamedTuple):
         """That of t before data."""
         off = (t - self.mean) / self.sd
         return -0.5 * (np.square(off) + np.log(2.0 * np.pi)) - np.log(self.sd)
+
+    @property
+    def as_log_normal(self) -> LogNormalParameter:
+        """Itself."""
+        return self

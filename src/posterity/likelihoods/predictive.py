@@ -102,7 +102,7 @@ class Predictive(RowDistribution):
     def _rows(self, index: Any) -> Self:
         rows = self._numbers[index]
         return type(self)(
-            self.likelihood.take(rows), self.eta_mean[index], self.eta_variance[index]
+            self.likelihood.of_rows(rows), self.eta_mean[index], self.eta_variance[index]
         )
 
     def _flat(self) -> Any:
@@ -154,7 +154,7 @@ class Predictive(RowDistribution):
             for alike in (asked[variance[asked] == 0.0], asked[variance[asked] > 0.0]):
                 for start in range(0, len(alike), BLOCK_ROWS):
                     some = alike[start : start + BLOCK_ROWS]
-                    likelihood = self.likelihood.take(numbers[some])
+                    likelihood = self.likelihood.of_rows(numbers[some])
                     part = type(self)(likelihood, mean[some], variance[some])
                     result[some] = formula(part, value[some], mean[some], np.sqrt(variance[some]))
         return np.asarray(result.reshape(shape)[()])
@@ -276,5 +276,6 @@ def _mix_predictions(first: Predictive, parts: Sequence[Any], weights: Array) ->
 
 @get_mixer.register
 def _mix_exactly(first: Predictive, parts: Sequence[Any], weights: Array) -> AnyMixture:
-    together = all(one.likelihood == first.likelihood for one in parts)
+    shared = first.likelihood.of_rows(slice(None)) is first.likelihood
+    together = shared and all(one.likelihood == first.likelihood for one in parts)
     return (first.mix if together else any_mixture)(parts, weights)

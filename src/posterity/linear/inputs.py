@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from posterity.factor.rows import as_columns
 from posterity.factor.usable import (
     LARGEST,
     LARGEST_WEIGHT,
@@ -60,14 +61,22 @@ def read_rows(
         y = read_targets(model, y, reset=reset)
         check_consistent_length(X, y)
         return X, y, read_weights(sample_weight, len(X))
-    y = read_target(y)
+    y = read_target(y, getattr(model, "_numbers_of_target", 1))
     if len(X) != len(y):
         check_consistent_length(X, y)
-    return X, np.ascontiguousarray(y)[:, None], read_weights(sample_weight, len(X))
+    return X, as_columns(np.ascontiguousarray(y)), read_weights(sample_weight, len(X))
 
 
-def read_target(y: Any) -> Array:
-    """Targets (n,) as floats."""
+def read_target(y: Any, n_numbers: int = 1) -> Array:
+    """Targets (n,) as floats, or (n, k) where each consists of several numbers."""
+    if n_numbers > 1:
+        rows = read_floats(y, "y")
+        if rows.shape[1:] != (n_numbers,):
+            raise ValueError(
+                f"y has shape {rows.shape}: under this likelihood a target consists of {n_numbers} "
+                f"numbers, (n, {n_numbers})"
+            )
+        return rows
     if _is_plain(y, 1):
         return cast(Array, y)
     refuse_masked(y, "y")

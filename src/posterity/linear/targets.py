@@ -93,7 +93,9 @@ def row_lacks_targets(model: BaseEstimator, y: Any) -> bool:
 
 
 def fill_missing_targets(model: BaseEstimator, y: Array) -> Array:
-    """``y``, with 0 for targets that may be missing, and are."""
+    """``y``, with 0 for targets that may be missing, or ends that may be infinite, and are."""
+    if getattr(model, "_numbers_of_target", 1) > 1:
+        return np.where(np.isinf(y), 0.0, y)
     return np.where(np.isnan(y), 0.0, y) if lacks_targets(model, y) else y
 
 

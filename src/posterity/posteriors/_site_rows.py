@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor.rows import SiteRows
+from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
 from posterity.likelihoods import Likelihood, Sites, laplace_sites, moment_sites
@@ -24,11 +24,11 @@ def make_site_rows(
     elapsed: Array | None = None,
     offsets: Array | None = None,
 ) -> SiteRows:
-    """Rows with targets (n, 1), of weight 1 where none is given, and else with nothing added."""
+    """Rows with targets (n, k), of weight 1 where none is given, and else with nothing added."""
     nothing = np.zeros(len(X))
     return SiteRows(
         X,
-        np.ascontiguousarray(y[:, 0]),
+        as_targets(y),
         np.ones(len(X)) if weights is None else weights,
         nothing if elapsed is None else elapsed,
         nothing if offsets is None else offsets,

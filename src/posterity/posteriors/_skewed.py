@@ -127,8 +127,9 @@ class SkewedRows:
     def without(self, rows: SiteRows) -> Self:
         """These rows less others: what is left of the weight has the same part of the site."""
         left = self.weights.copy()
-        for x, y, weight, offset in zip(rows.X, rows.y, rows.weights, rows.offsets, strict=True):
-            same = (x == self.X).all(axis=1) & (self.y == y) & (self.offsets == offset)
+        kept, gone = (np.column_stack([one.X, one.y, one.offsets]) for one in (self, rows))
+        for row, weight in zip(gone, rows.weights, strict=True):
+            same = (row == kept).all(axis=1)
             left = np.where(same, np.maximum(left - weight, 0.0), left)
         share = left / self.weights
         some = share > 1e-9

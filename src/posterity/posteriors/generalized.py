@@ -15,7 +15,7 @@ from posterity.distributions.bent_normal import NODES, SHARES
 from posterity.distributions.mixing import mix_exactly
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor
-from posterity.factor.rows import SiteRows
+from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
 from posterity.likelihoods import Likelihood, Sites
@@ -201,8 +201,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     # ---- learning ------------------------------------------------------------------------------
 
     def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` for targets (n, 1) that the likelihood does not know."""
-        self.likelihood.check_targets(np.ascontiguousarray(y[:, 0]))
+        """Raise ``ValueError`` for targets (n, k) that the likelihood does not know."""
+        self.likelihood.check_targets(as_targets(y))
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Learn rows in order."""

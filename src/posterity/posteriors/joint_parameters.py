@@ -31,6 +31,12 @@ Array = NDArray[np.float64]
 REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
 LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
+# Of a log, where u takes all that the rows say: beyond, parameters would have no floats.
+LARGEST_VARIANCE = 16.0
+# Values of t at which rows are so much less likely, together, say nothing of those in force.
+MOST_FALL, HALVINGS = 16.0, 20
+# Averages over an eta that hardly any row has told of would be those of rates beyond all bounds.
+MOST_VARIANCE = 1.0
 # Both are found together whenever rows have grown by this share.
 GROWTH_DIVISOR = 32
 
@@ -180,15 +186,15 @@ class JointParameters(ApartFromCoefficients):
         """What rows say of t and u, around what is in force."""
         mean, variance = _include(likelihood.with_parameter(self.value), rows)
         d, n = len(self.mean), len(mean)
-        reach = REACH * np.sqrt(np.diag(self.covariance))
-        one = np.diag(reach)
         pairs = list(combinations(range(d), 2))
-        two = np.array([one[j] + one[k] for j, k in pairs]).reshape(len(pairs), d)
-        steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
-        tried = np.repeat(np.exp(self.mean + steps), n, axis=0)
-        tiled = (np.tile(each, len(steps)) for each in (rows.y, mean, variance))
-        logs, slopes, curvatures = likelihood.with_parameter(tried).average(*tiled)
-        total = logs.reshape(-1, n) @ rows.weights
+        reach = REACH * np.sqrt(np.diag(self.covariance))
+        for _ in range(HALVINGS):
+            logs, slopes, curvatures = self._look(likelihood, rows.y, mean, variance, reach)
+            total = logs.reshape(-1, n) @ rows.weights
+            near = 2.0 * total[0] - total[1 : 1 + d] - total[1 + d : 1 + 2 * d] < MOST_FALL
+            if near.all():
+                break
+            reach = np.where(near, reach, 0.5 * reach)
         here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
         precision = np.diag((2.0 * here - up - down) / reach**2)
         both = (total[1 + 2 * d :]).reshape(2, -1).sum(axis=0)
@@ -204,16 +210,32 @@ class JointParameters(ApartFromCoefficients):
         alone = np.maximum(curvatures[:n], 1e-300)
         share = 6.0 * alone / (4.0 * alone + bent.sum(axis=0))
         bend = (rows.weights * share * (change[1] - change[0])).T / (2.0 * reach)
+        # No row says more of both together than it says of its eta, and all rows of t.
+        most = np.sqrt(np.outer(rows.weights * curvatures[:n], np.diag(precision)))
+        bend = np.clip(bend, -most, most)
         shift = (up - down) / (2.0 * reach) + precision @ self.mean
         if not rows.X.size:
             return Quadratic(precision, np.zeros_like(self.told.cross), shift)
         cross = _add_ones(rows.X, self.told.cross).T @ bend
         return Quadratic(precision, cross, shift + bend.T @ (mean - rows.offsets))
 
+    def _look(
+        self, likelihood: Likelihood, y: Array, mean: Array, variance: Array, reach: Array
+    ) -> tuple[Array, Array, Array]:
+        """Averages of all rows where t is in force, then that far away: each alone, and pairs."""
+        one, d = np.diag(reach), len(reach)
+        pairs = combinations(range(d), 2)
+        two = np.array([one[j] + one[k] for j, k in pairs]).reshape(-1, d)
+        steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
+        tried = np.repeat(np.exp(self.mean + steps), len(mean), axis=0)
+        tiled = (np.concatenate([each] * len(steps)) for each in (y, mean, variance))
+        return likelihood.with_parameter(tried).average(*tiled)
+
     def _invert(self, precision: Array) -> Array:
         """The inverse, where the prior is left its share."""
         values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
         least = LEAST_PRECISION * min(1.0, 1.0 / float(np.diag(self.covariance).max()))
+        least = max(least, 1.0 / LARGEST_VARIANCE)
         inverse = (vectors / np.maximum(values, least)) @ vectors.T
         return np.asarray(inverse)
 
@@ -267,7 +289,7 @@ def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
     total = before + sites.precision
     gain = np.where(np.isfinite(before), sites.precision / total, 0.0)
     mean = rows.mean + gain * (sites.target - rows.mean)
-    return mean, np.where(np.isfinite(before), 1.0 / total, 0.0)
+    return mean, np.where(np.isfinite(before), np.minimum(1.0 / total, MOST_VARIANCE), 0.0)
 
 
 def _add_ones(X: Array, cross: Array) -> Array:

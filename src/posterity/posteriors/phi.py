@@ -68,7 +68,7 @@ class BelievedRows(NamedTuple):
         logs = []
         for some in np.split(values, range(n_together, len(values), n_together)):
             value = some.item() if len(some) == 1 else np.repeat(some, n)
-            y, mean, variance, ones = (np.tile(each, len(some)) for each in given)
+            y, mean, variance, ones = (np.concatenate([each] * len(some)) for each in given)
             known = likelihood.with_parameter(value)
             sites = find_sites(known, "laplace", y, mean, variance, ones, CLOSE)
             logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)

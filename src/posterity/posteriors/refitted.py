@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.in_sequence import in_sequence
+from posterity.factor.rows import as_columns, as_targets
 from posterity.noise import Joint
 from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import clip_log_densities
@@ -38,6 +39,8 @@ class WindowRows:
     def join(self, other: WindowRows) -> WindowRows:
         """Return these rows and then others."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        if not len(self.X):
+            return other
         return WindowRows(*(np.concatenate(pair) for pair in pairs))
 
     def __getitem__(self, part: slice) -> WindowRows:
@@ -47,7 +50,7 @@ class WindowRows:
     def arguments(self) -> tuple[Any, ...]:
         """What a posterior learns of them."""
         elapsed = np.diff(self.times, prepend=self.times[:1])
-        rows = self.X, self.y[:, None], self.weights, elapsed
+        rows = self.X, as_columns(self.y), self.weights, elapsed
         return (*rows, self.offsets) if self.offsets.any() else rows
 
 
@@ -121,7 +124,7 @@ class RefittedWindow(Hypotheses):
         now = times[-1] if len(times) else 0.0
         g = np.ones(n) if weights is None else weights
         (added,) = offsets or (np.zeros(n),)
-        return WindowRows(np.asarray(X), y[:, 0], g, now + np.cumsum(elapsed), added)
+        return WindowRows(np.asarray(X), as_targets(y), g, now + np.cumsum(elapsed), added)
 
     def _known_before(self, new: WindowRows) -> Callable[[int], Any]:
         """Return what says what is known right before each of the new rows."""

@@ -1,0 +1,144 @@
+"""The likelihood of targets that would not be there beyond some limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posterity.likelihoods.likelihood import named_row
+from posterity.likelihoods.wrapped import Wrapped
+
+Array = NDArray[np.float64]
+
+# Levels of the quantiles that stand for a truncated distribution, and their shares.
+LEVELS, SHARES = (
+    0.5 * (part + shift)
+    for part, shift in zip(np.polynomial.legendre.leggauss(64), (1.0, 0.0), strict=True)
+)
+
+
+@dataclass(frozen=True)
+class Truncated(Wrapped):
+    """A target of which nobody would know if it were below ``low`` or above ``high``.
+
+    Claims above a deductible, incomes of those who pay taxes, numbers of visits of those who came:
+    density f(y) / (F(high) - F(low)) (Cohen 1991). Both limits may be targets themselves. (Where
+    the target is known to exist but not how large it is, it is :class:`Censored`.)
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        With a ``distribution`` that has ``logcdf`` and ``logsf``. What it leaves open is learned.
+    low, high : float
+        Infinite where there is no limit.
+
+    Examples
+    --------
+    >>> from posterity import BayesianGeneralizedLinear
+    >>> from posterity.likelihoods import Gaussian
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 1))
+    >>> y = 1.0 + x[:, 0] + rng.normal(size=2000)
+    >>> seen = y > 1.0
+    >>> model = BayesianGeneralizedLinear(Truncated(Gaussian(1.0), low=1.0))
+    >>> model.fit(x[seen], y[seen]).coef_.round(1)
+    array([0.9])
+    """
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.low < self.high:
+            raise ValueError(f"low is {self.low}, and high is {self.high}: low must be less")
+
+    def log_density(self, y: Array, eta: Array) -> Array:
+        """Log density less the log of the probability between the limits."""
+        with np.errstate(all="ignore"):
+            between = self._log_probability(np.asarray(self.low), np.asarray(self.high), eta)
+            density = self.likelihood.log_density(y, eta) - between
+            return np.where((y >= self.low) & (y <= self.high), density, -np.inf)
+
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """Logs of the probabilities between the lower limit and y, and from there to the upper."""
+        with np.errstate(all="ignore"):
+            low, high = np.asarray(self.low), np.asarray(self.high)
+            whole, y = self._log_probability(low, high, eta), np.clip(y, low, high)
+            below = self._log_probability(low, y, eta)
+            above = self._log_probability(np.nextafter(y, np.inf), high, eta)
+            return below - whole, np.where(y < high, above - whole, -np.inf)
+
+    def distribution(self, eta: Array) -> Any:
+        """That of the likelihood, between the limits."""
+        given = self.likelihood.distribution(eta)
+        kind = CountsBetween if hasattr(given, "logpmf") else Between
+        return kind(given, self.low, self.high)
+
+    def check_targets(self, y: Array) -> None:
+        """Raise ``ValueError`` for targets beyond the limits, or unknown to the likelihood."""
+        within = (y >= self.low) & (y <= self.high)
+        named_row(y, within, f"targets are truncated to {self.low:g} to {self.high:g}")
+        self.likelihood.check_targets(y)
+
+
+class Between:
+    """A distribution between two limits, as SciPy's are asked."""
+
+    def __init__(self, given: Any, low: float, high: float) -> None:
+        self.given, self.low, self.high = given, low, high
+        self.below = given.cdf(np.nextafter(low, -np.inf))
+        self.share = given.cdf(high) - self.below
+
+    def cdf(self, y: Array) -> Array:
+        """Probability of at most y."""
+        return np.clip((self.given.cdf(y) - self.below) / self.share, 0.0, 1.0)
+
+    def ppf(self, q: Array) -> Array:
+        """Quantile."""
+        return np.clip(self.given.ppf(self.below + q * self.share), self.low, self.high)
+
+    def sf(self, y: Array) -> Array:
+        """Probability of more than y."""
+        return 1.0 - self.cdf(y)
+
+    def isf(self, q: Array) -> Array:
+        """Quantile from above."""
+        return self.ppf(1.0 - q)
+
+    def mean(self) -> Array:
+        """Mean, by quantiles."""
+        return self._average(1)
+
+    def var(self) -> Array:
+        """Variance, by quantiles."""
+        return np.maximum(self._average(2) - np.square(self._average(1)), 0.0)
+
+    def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
+        """Draws."""
+        return self.ppf(random_state.random(size))
+
+    def _average(self, power: int) -> Array:
+        ahead = (-1, *(1,) * np.ndim(self.share))
+        return np.tensordot(SHARES, self.ppf(LEVELS.reshape(ahead)) ** power, axes=1)
+
+
+class CountsBetween(Between):
+    """The same of whole numbers."""
+
+    def logpmf(self, y: Array) -> Array:
+        """Log probability of y."""
+        inside = (y >= self.low) & (y <= self.high)
+        return np.where(inside, self.given.logpmf(y) - np.log(self.share), -np.inf)
+
+    def _average(self, power: int) -> Array:
+        """By sums over the counts between the limits, or below the lower one."""
+        first, last = max(self.low, 0.0), self.high
+        moment = self.given.mean() if power == 1 else self.given.var() + self.given.mean() ** 2
+        some = np.arange(first, last + 1.0) if np.isfinite(last) else np.arange(first)
+        some = some.reshape(-1, *(1,) * np.ndim(self.share))
+        part = np.sum(some**power * self.given.pmf(some), axis=0)
+        return np.asarray((part if np.isfinite(last) else moment - part) / self.share)
