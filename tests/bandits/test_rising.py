@@ -59,10 +59,10 @@ def test_a_stream_believes_about_what_all_rows_say(model):
         decision = bandit.decide(x)
         bandit.learn_one(decision, float(rng.random() < (0.2 if decision.arm == "a" else 0.4)))
     beliefs = bandit.beliefs(X[:5])
-    exact = [arm.predict_mean_distribution(X[:5]) for arm in bandit._arms.models]
-    for k, one in enumerate(exact):
-        assert np.all(np.abs(beliefs.mean[:, k] - one.mean()) < 0.6 * one.std())
-        np.testing.assert_allclose(beliefs.std[:, k], one.std(), rtol=0.4)
+    for k, model in enumerate(bandit._arms.models):
+        exact = model.predict_mean_distribution(X[:5])
+        for level in (0.25, 0.5, 0.75):  # further out the mean of exp(eta) hangs on the tails
+            np.testing.assert_allclose(beliefs.quantile(level)[:, k], exact.ppf(level), rtol=0.35)
 
 
 def test_one_context_is_believed_in_as_among_others():

@@ -60,6 +60,4 @@ def test_a_column_of_a_frame_keeps_its_kind(model: type) -> None:
     ):
         with pytest.raises(ValueError, match=named):
             fitted.predict_proba(wrong)
-        with pytest.raises(ValueError, match=named):
-            fitted.partial_fit(wrong, y)
     np.testing.assert_array_equal(fitted.predict_proba(X), expected)

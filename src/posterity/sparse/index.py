@@ -108,30 +108,31 @@ class FeatureIndex:
         return name if isinstance(name, str) else " & ".join(map(self.column_name, name))
 
     def check_kinds(self, parts: Iterable[Part]) -> None:
-        """Raise ``ValueError`` where a column of text holds numbers now, or the other way round.
-
-        The keys of mappings may be both.
-        """
+        """Raise ``ValueError`` where levels are of another kind than those known, as 1 is of "1"."""
         for part in parts:
-            column = self.column(part.name, new=False)
-            levels = self.levels.get(column)
+            levels = self.levels.get(self.column(part.name, new=False))
             if levels is not None and part.keys is not None:
                 try:
                     levels.index.check_kinds(part.keys)
                 except ValueError as error:
                     raise ValueError(f"column {part.name!r}: {error}") from error
-            kinds: dict[str, dict[int, Any]] = {"levels": self.levels, "numbers": self.numbers}
+
+    def check_complete(self, parts: Sequence[Part]) -> None:
+        """Raise ``ValueError`` where columns of all rows, as of a frame, lack one that is known.
+
+        Or where one holds numbers that held levels, or the other way round: it would be left out.
+        """
+        if not parts or any(part.rows is not None for part in parts):
+            return  # mappings leave out what is not active
+        kinds: dict[str, dict[int, Any]] = {"levels": self.levels, "numbers": self.numbers}
+        for part in parts:
+            column = self.column(part.name, new=False)
             now, before = kinds if part.keys is not None else reversed(kinds)
-            if part.rows is None and column in kinds[before] and column not in kinds[now]:
+            if column in kinds[before] and column not in kinds[now]:
                 raise ValueError(
                     f"column {part.name!r} holds {now} now, and held {before} in rows before: "
                     "convert it to the type that it had"
                 )
-
-    def check_complete(self, parts: Sequence[Part]) -> None:
-        """Raise ``ValueError`` where columns of all rows, as of a frame, lack one that is known."""
-        if not parts or any(part.rows is not None for part in parts):
-            return  # mappings leave out what is not active
         given = {part.name for part in parts}
         known = [name for name in self.columns if isinstance(name, str)]
         lost = next((name for name in known if name not in given), None)
