@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
 from posterity.likelihoods import Bernoulli, Likelihood
-from posterity.linear.inputs import refuse_no_weight
+from posterity.linear.inputs import read_weights, refuse_no_weight
 from posterity.linear.keys import read_keys
 from posterity.linear.offsets import RateOffsets
 from posterity.model.checks import check_rows, check_targets, split_trials
@@ -166,6 +166,10 @@ class Model(ModelReader, BaseEstimator):
 
     def learn_one(self, row: Mapping[str, Any], y: Any = None, weight: float = 1.0) -> Self:
         """Learn one row, a mapping of names to values."""
+        if not hasattr(row, "items"):
+            raise TypeError(
+                f"row is a {type(row).__name__}: give a mapping of the formula's names to values"
+            )
         frame = {name: [value] for name, value in row.items()}
         return self.partial_fit(frame, None if y is None else [y], [weight])
 
@@ -183,7 +187,7 @@ class Model(ModelReader, BaseEstimator):
         rows, targets, _ = self._make_rows(design, engine, frame, y, sample_weight)[0][0]
         engine.prepare(targets)
         n, start = rows.n, 0
-        weights = None if sample_weight is None else np.asarray(sample_weight)
+        weights = read_weights(sample_weight, n)
         predicted: list[Any] = []
         while start < n or not predicted:
             some = slice(start, start + max(1, int(model.n_observations_) // 3))
