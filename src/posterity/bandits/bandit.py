@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
-from posterity.bandits.beliefs import AnyBeliefs
 from posterity.bandits.choosing import choose_arms, compute_beliefs, make_generator
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import (
@@ -31,6 +30,7 @@ from posterity.bandits.policies import (
     ThompsonSampling,
     compute_student_propensities,
 )
+from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import Arms, Rewards, is_known, make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy

@@ -379,9 +379,6 @@ class JointBeliefs:
         return self.draws[rng.integers(len(self.draws), size=size)]
 
 
-AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs
-
-
 def _draw_arm(arm: Any, size: int, rng: np.random.Generator) -> Array:
     """(size, n) draws of an arm; 0 where nothing is known of it, and it can't be chosen."""
     flat = arm.is_flat()

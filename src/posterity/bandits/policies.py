@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from posterity.bandits.beliefs import AnyBeliefs, StudentBeliefs, scales_at
+from posterity.bandits.beliefs import StudentBeliefs, scales_at
 from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.probability_best import shares_of_best
+from posterity.bandits.rising import AnyBeliefs
 from posterity.kernel import envelope_shares
 
 Array = NDArray[np.float64]

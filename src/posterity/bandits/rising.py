@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.bandits.beliefs import Beliefs, StudentBeliefs
+from posterity.bandits.beliefs import Beliefs, JointBeliefs, StudentBeliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.distributions.transformed import Transformed
@@ -123,3 +123,6 @@ class RisingBeliefs:
         """The same as a distribution for each arm."""
         each = zip(self.eta.mean.T, self.eta.scale.T, strict=True)
         return Beliefs([self._transform(mean, sd) for mean, sd in each], self.allowed)
+
+
+AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs | RisingBeliefs

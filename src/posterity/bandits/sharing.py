@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import AnyBeliefs, JointBeliefs, StudentBeliefs, get_beliefs
+from posterity.bandits.beliefs import JointBeliefs, StudentBeliefs, get_beliefs
 from posterity.bandits.probability_best import Mask
-from posterity.bandits.rising import RisingBeliefs
+from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
 from posterity.distributions import Normal
 from posterity.generalized.base import GeneralizedModel
 from posterity.grouped import GroupedRegression

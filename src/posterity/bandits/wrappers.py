@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.bandits.beliefs import AnyBeliefs
 from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.policies import Policy
+from posterity.bandits.rising import AnyBeliefs
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

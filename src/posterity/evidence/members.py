@@ -90,16 +90,16 @@ class InUnits:
         return replace(self.strategy.choose(data, noise, **how), noise=noise.unit)
 
 
-def use_many_nodes(strategy: Strategy) -> Strategy:
-    """The strategy that integrates, where this one would choose a single prior in its stead.
+def use_stream_nodes(strategy: Strategy) -> Strategy:
+    """The strategy that integrates as a stream does, where this one would choose a single prior.
 
     Examples
     --------
-    >>> use_many_nodes(use_single_node(Integrated())).most_nodes
+    >>> use_stream_nodes(use_single_node(Integrated())).most_nodes
     5
     """
     if isinstance(strategy, Integrated):
-        return replace(strategy, most_nodes=DEFAULT_NODES)
+        return replace(strategy, most_nodes=DEFAULT_NODES).for_stream
     return strategy
 
 

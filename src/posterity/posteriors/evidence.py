@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from posterity.distributions.mixing import match_column_moments
 from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.evidence.columns import PINNING_PRECISION
-from posterity.evidence.members import InUnits, UnitInformation, use_many_nodes, use_single_node
+from posterity.evidence.members import InUnits, UnitInformation, use_single_node, use_stream_nodes
 from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
 from posterity.noise import Distribution, Noise
@@ -124,7 +124,7 @@ class EvidencePosterior(EvidenceStream):
     def integrate_prior(self, rows: Factor, noise: Noise) -> Nodes:
         """The nodes by which a new row of these would be predicted; nothing is forgotten."""
         twin = self._with_rows(rows, noise)
-        return twin.read_nodes(twin._choose(use_many_nodes(self.strategy).for_stream))
+        return twin.read_nodes(twin._choose(use_stream_nodes(self.strategy)))
 
     def _with_rows(self, rows: Factor, noise: Noise) -> Self:
         data = {"factor": rows, "memory": KEEP, "tally": None, "stored_rows": None}

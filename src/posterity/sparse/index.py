@@ -108,7 +108,7 @@ class FeatureIndex:
         return name if isinstance(name, str) else " & ".join(map(self.column_name, name))
 
     def check_kinds(self, parts: Iterable[Part]) -> None:
-        """Raise ``ValueError`` where levels are of another kind than those known, as 1 is of "1"."""
+        """Raise ``ValueError`` where levels are of another kind than those known."""
         for part in parts:
             levels = self.levels.get(self.column(part.name, new=False))
             if levels is not None and part.keys is not None:
