@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from posterity import BayesianLinearRegression
+from posterity import BayesianLinearRegression, BayesianLogisticRegression
 from posterity.averaging import Averaged
 from posterity.distributions import Normal
 from posterity.evaluation import Comparison, compare
@@ -373,3 +373,14 @@ def test_fitted_models_learn_the_columns_that_they_know(score: str) -> None:
         compare({"one": one, "two": two}, X.to_numpy(), y, score=score)
     with pytest.raises(ValueError, match="the column 'a', which these rows do not have"):
         compare({"one": one}, X[["b", "c"]], y, score=score)
+
+
+@pytest.mark.parametrize("score", ["evidence", "prequential"])
+def test_labels_of_text_are_labels_by_number(score: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1))
+    labels = X[:, 0] + rng.logistic(size=40) > 0.0
+    models = [BayesianLogisticRegression(), BayesianLogisticRegression(prior_precision=4.0)]
+    expected = compare(models, X, labels, score=score)
+    found = compare(models, X, np.where(labels, "yes", "no"), score=score)
+    assert found.log_scores == pytest.approx(expected.log_scores)

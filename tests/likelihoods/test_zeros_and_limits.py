@@ -154,3 +154,9 @@ def test_one_inside_another():
     given = stats.weibull_min(1.5, scale=np.exp(0.3))
     expected = [given.logpdf(1.0), given.logsf(2.0)] - given.logsf(0.5)
     assert_allclose(both.log_density(y, np.full(2, 0.3)), expected)
+
+
+def test_files_hold_a_limit_that_is_open() -> None:
+    X, y = np.arange(8.0)[:, None], np.array([1.0, 2.0, 1.0, 3.0, 2.0, 1.0, 4.0, 2.0])
+    model = BayesianGeneralizedLinear(Truncated(Poisson(), low=0.0)).fit(X, y)
+    assert (loads(dumps(model)).predict(X) == model.predict(X)).all()

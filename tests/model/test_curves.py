@@ -178,3 +178,15 @@ def test_a_variance_that_may_be_zero_beside_others_is_finite() -> None:
     model = Model("y ~ te(x, z, k=5, by=level, id=1)")
     found = model.fit({"x": x, "z": z, "level": level, "y": y}).variance_components()
     assert 0.28 < found.loc["sd(residual)", "mean"] < 0.34
+
+
+def test_curves_that_share_a_column_settle() -> None:
+    """Each may stand for the others: steps cut one by one led down, and no node was near a mode."""
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        x, zone = rng.uniform(0.0, 10.0, 200), np.array(list("abc"))[rng.integers(0, 3, 200)]
+        y = np.sin(x) + 0.1 * x * (zone == "b") + 0.8 * rng.normal(size=200)
+        model = Model("y ~ s(x) + s(x, by=zone)").fit({"x": x, "zone": zone, "y": y})
+        assert model.variance_components().loc["sd(residual)", "mean"] == pytest.approx(
+            0.8, abs=0.15
+        )

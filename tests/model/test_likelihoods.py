@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from posterity import Model
-from posterity.likelihoods import Gamma, Gaussian, Likelihood, NegativeBinomial, Ordinal, Poisson
+from posterity.files import dumps, loads
+from posterity.likelihoods import (
+    Censored,
+    Gamma,
+    Gaussian,
+    Likelihood,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+)
+from posterity.likelihoods.words import NAMED
 
 # Estimates and standard errors of fixed effects, then estimates of standard deviations and
 # parameters: glmmTMB 1.1.5 (nbinom2, Gamma(log)), and clmm() of ordinal 2022.11 with 10 nodes.
@@ -124,6 +135,25 @@ def test_batches_rows_and_merged_models_agree(likelihood: Likelihood, draw: Any)
     assert np.isfinite(whole.predict(frame)).all()
     assert whole.explained_variance()["mean"].between(0.0, 1.0).all()
     assert "mixed model" in whole.report()
+
+
+@pytest.mark.parametrize("word", sorted(set(NAMED) - {"bernoulli", "student t"}))
+def test_every_word_is_taken(word: str) -> None:
+    """Also where one value of a parameter stands for all by its logs, and in files."""
+    frame = make_rows(7, lambda rng, eta: rng.poisson(np.exp(eta + 1.0)) + 1)
+    frame["y"] *= 0.05 if word in ("beta", "von mises") else 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Model("y ~ x + (1 | g)", word).fit(frame)
+        ends = model.predict_interval(frame[:2])
+    assert (np.isfinite(ends).all(axis=1) & (ends[:, 0] < ends[:, 1])).all()
+    assert (loads(dumps(model)).predict(frame) == model.predict(frame)).all()
+
+
+def test_two_numbers_a_row_are_refused() -> None:
+    frame = make_rows(8, draw_gamma)
+    with pytest.raises(ValueError, match="several columns"):
+        Model("y ~ x", Censored(Gamma())).fit(frame, np.stack([frame["y"], frame["y"]], axis=1))
 
 
 def test_evidence_of_groups_is_an_integral() -> None:

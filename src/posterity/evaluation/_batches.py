@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -37,12 +37,33 @@ class Batch(NamedTuple):
         return {"sample_weight": self.sample_weight, **some}
 
 
+def read_numbers(y: Any, number: int) -> FloatArray:
+    """The targets of this batch, which must be numbers."""
+    if _is_text(np.asarray(y)):
+        raise TypeError(
+            f"y in batch {number} holds text, and numbers are scored: use "
+            "progressive_classification(model, X, y), or give the labels as 0 and 1"
+        )
+    return np.asarray(y, dtype=np.float64)
+
+
+def read_labels_or_numbers(y: Any, number: int) -> NDArray[Any]:
+    """The targets of this batch: text as it is, and all else as numbers."""
+    targets = np.asarray(y)
+    return targets if _is_text(targets) else read_numbers(targets, number)
+
+
 def limit_batches(
-    stream: Any, y: Any, sample_weight: Any, batch_rows: int, added: RateOffsets | None = None
+    stream: Any,
+    y: Any,
+    sample_weight: Any,
+    batch_rows: int,
+    added: RateOffsets | None = None,
+    read: Callable[[Any, int], NDArray[Any]] = read_numbers,
 ) -> Iterator[Batch]:
     """Batches of one to `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight, added)):
-        checked = _check_batch(batch, number)
+        checked = _check_batch(batch, number, read)
         n = len(checked.y)
         if 0 < n <= batch_rows:
             yield checked
@@ -124,20 +145,18 @@ def read_stream(stream: Any, sample_weight: Any, calls: str) -> Iterable[Any]:
     return stream
 
 
-def _check_batch(batch: Any, number: int) -> Batch:
+def _is_text(targets: NDArray[Any]) -> bool:
+    return isinstance(next(iter(targets.flat), 0.0), str)
+
+
+def _check_batch(batch: Any, number: int, read: Callable[[Any, int], NDArray[Any]]) -> Batch:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4, 5):
         raise ValueError(
             f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
             ", and may have the offsets of rows behind their times"
         )
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
-    y = np.asarray(batch[1])
-    if isinstance(next(iter(y.flat), 0.0), str):
-        raise TypeError(
-            f"y in batch {number} holds text, and numbers are scored: use "
-            "progressive_classification(model, X, y), or give the labels as 0 and 1"
-        )
-    y = np.asarray(y, dtype=np.float64)
+    y = read(batch[1], number)
     beside = zip(("sample_weight", "times", "offset"), batch[2:], strict=False)
     if y.ndim != 1:
         raise ValueError(

@@ -23,6 +23,7 @@ from posterity.evaluation._batches import (
     limit_batches,
     locate_rows,
     note_refusals,
+    read_labels_or_numbers,
     refuse_nothing,
 )
 from posterity.evaluation._ledger import two_sum
@@ -67,7 +68,7 @@ def compare(
         X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)``,
         ``(X, y, sample_weight)`` or ``(X, y, sample_weight, None, offset)``, of any length.
     y : (n,) array, optional
-        Targets, when `X` is an array or a data frame.
+        Targets, when `X` is an array or a data frame: numbers, or labels of text.
     score : {"evidence", "prequential"}
         "evidence": ``log_evidence_`` after all rows. "prequential": the sum of the log predictive
         densities of the rows, each predicted before it was learned (Dawid 1984), over the rows
@@ -145,7 +146,8 @@ def compare(
         if score == "evidence" and forgets(model):
             _refuse_forgetting(name)
     learners = dict(zip(names, [copy_unfitted(model) for model in given], strict=True))
-    batches = limit_batches(X, y, sample_weight, batch_rows, RateOffsets(offset, exposure))
+    added = RateOffsets(offset, exposure)
+    batches = limit_batches(X, y, sample_weight, batch_rows, added, read_labels_or_numbers)
     seen_by = dict(zip(names, given, strict=True))
     judge = _by_evidence if score == "evidence" else _prequential
     log_scores, n_rows, n_unscored = judge(learners, seen_by, batches, progress)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import csc_array
 
 from posterity.factor.sparse_pattern import Front, SparsityPattern
 
@@ -82,8 +83,7 @@ class SparseCholesky:
             own = (found[group.columns].T / roots).T
             found[group.columns] = own
             some = np.flatnonzero(own.reshape(len(own), -1).any(axis=1))
-            product = (rest[some].T * own[some].T[..., None, :]).T
-            np.subtract.at(found, group.rows[some], product)
+            _subtract_products(found, group.rows[some], rest[some], own[some])
         for (_, front), (triangle, rest) in zip(self.pattern.inner, self._blocks, strict=True):
             own = found[front.first : front.last]
             if not own.any():
@@ -177,6 +177,16 @@ def _eliminate(dense: Array, width: int) -> tuple[Array, Array, Array]:
         raise LinAlgError("the matrix is not positive definite: give a larger prior precision")
     rest = dtrsm(1.0, triangle, dense[width:, :width], side=1, lower=1, trans_a=1)
     return triangle, rest, dense[width:, width:] - rest @ rest.T
+
+
+def _subtract_products(found: Array, rows: Places, rest: Array, own: Array) -> None:
+    """Take ``rest`` (k, m) times ``own`` (k, ...) off these rows (k, m) of ``found``, in place."""
+    if found.size == len(found):
+        np.subtract.at(found.reshape(-1), rows, rest * own.reshape(-1, 1))
+    else:  # without an array of all products
+        starts = np.arange(len(rows) + 1) * rows.shape[1]
+        parts = rest.ravel(), rows.ravel(), starts
+        found -= csc_array(parts, shape=(len(found), len(rows))) @ own
 
 
 def _divide(triangle: Array, right: Array, *, transposed: bool = False) -> Array:

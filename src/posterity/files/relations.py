@@ -55,7 +55,6 @@ def _check_sparse(posterior: Any) -> bool:
         and (n_targets <= size if of_products else len(posterior.row_weights) == n_targets)
         and bool((posterior.found[1:] > 0.0).all())
         and (of_products or _are_targets(posterior.likelihood, posterior.targets))
-        and posterior.likelihood.kernel_code is not None
         and _are_terms(posterior.terms or (), np.bincount(posterior.owners, minlength=columns))
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -36,6 +37,13 @@ class Parameter(NamedTuple):
         mean = float(shares @ t / shares.sum())
         variance = float(shares @ np.square(t - mean) / shares.sum())
         return LogNormalParameter(self.name, mean, variance**0.5)
+
+
+def average(t: Array, shares: Array, power: float) -> float:
+    """The one value that stands for values of these logs (k,), of shares (k,) that sum to 1."""
+    if power == 0.0:
+        return math.exp(float(shares @ t))
+    return float(float(shares @ np.exp(power * t)) ** (1.0 / power))
 
 
 class LogNormalParameter(NamedTuple):

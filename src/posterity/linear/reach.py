@@ -41,7 +41,8 @@ def reach_together(model: Model, other: Model) -> Model:
     if not (_may_change(model) and functions.have_same_columns(*both)):
         raise ValueError(
             "the models differ in their basis: give both the same basis and domain (by default "
-            "the domain is that of the first batch)"
+            "the domain is that of the first batch); of functions that targets choose, as 'auto' "
+            "does, begin both with the same batch"
         )
     model._take_over(_with_basis(model, both[0]))
     return _with_basis(other, both[1])

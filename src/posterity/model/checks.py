@@ -50,7 +50,12 @@ def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
 
 
 def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
-    """Raise ``ValueError`` for text where numbers are expected."""
+    """Raise ``ValueError`` for text where numbers are expected, and for two numbers a row."""
+    if np.ndim(targets) > 1:
+        raise ValueError(
+            "the target has several columns, and a formula takes one: for intervals, as of "
+            "Censored, take BayesianGeneralizedLinear"
+        )
     labels = engine.likelihood == Bernoulli() and design.formula.trials is None
     if isinstance(next(iter(targets), None), str) and not labels:
         raise ValueError(

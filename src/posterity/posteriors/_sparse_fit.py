@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood
+from posterity.likelihoods.parameter import average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._sparse_data import Find, centre_at_means
 from posterity.posteriors._sparse_nodes import Node, Placed, place_nodes
@@ -65,9 +66,11 @@ class Reading(NamedTuple):
     def _observe(self, likelihood: Likelihood, weights: Array) -> Likelihood:
         if self.terms is None or not self.terms.parameters:
             return likelihood
-        powers = np.array([one.power for one in self.terms.parameters])
-        values = np.exp([self.terms.phi(node.at) for node in self.nodes])
-        return likelihood.with_parameters((weights @ values**powers) ** (1.0 / powers))
+        logs = np.array([self.terms.phi(node.at) for node in self.nodes])
+        each = zip(self.terms.parameters, logs.T, strict=True)
+        return likelihood.with_parameters(
+            np.array([average(t, weights, one.power) for one, t in each])
+        )
 
 
 class Likeliest(NamedTuple):

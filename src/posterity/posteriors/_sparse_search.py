@@ -197,7 +197,8 @@ def search(
         sites = data.start(rule.prior(begun))
     settings = data, rule, begun, sites, noise, close
     try:
-        found = _iterate(*settings, Acceleration(), MOST_STEPS)
+        with np.errstate(over="ignore", invalid="ignore"):  # where steps lead away
+            found = _iterate(*settings, Acceleration(), MOST_STEPS)
         if found.sweep.change <= DIVERGED_CHANGE:
             return found
     except LinAlgError:  # no matrix of sites that went astray is positive definite

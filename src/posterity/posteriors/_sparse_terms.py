@@ -217,7 +217,9 @@ class Terms:
     def step(self, at: Array, sweep: Sweep, noise: float) -> Step:
         """Fisher's scoring."""
         gradient, information = self.score(at, sweep, noise)
-        step = np.clip(np.linalg.solve(information, gradient), -LONGEST_STEP, LONGEST_STEP)
+        step = np.linalg.solve(information, gradient)
+        # Shortened as a whole: cut coordinate by coordinate it may lead down.
+        step *= min(1.0, LONGEST_STEP / np.abs(step).max(initial=LONGEST_STEP))
         step = self.limit(at + step) - at
         return Step(step, float(np.abs(gradient @ step)), np.sqrt(information.diagonal()))
 

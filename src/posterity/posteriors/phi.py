@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.likelihoods import Likelihood
-from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.parameter import Parameter, average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
@@ -211,8 +211,7 @@ class LearnedParameter(ApartFromCoefficients):
         shares[[0, -1]] *= 0.5  # the trapezoidal rule
         total = float(shares.sum())
         shares /= total
-        mean, power = float(shares @ t), _get_prior(likelihood).power
-        value = float(shares @ np.exp(power * t)) ** (1.0 / power) if power else math.exp(mean)
+        mean, value = float(shares @ t), average(t, shares, _get_prior(likelihood).power)
         sd = max(math.sqrt(float(shares @ np.square(t - mean))), LEAST_STEPS * step)
         return self._after(mean, sd, value, rows), most + math.log(step * total)
 

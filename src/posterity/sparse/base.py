@@ -215,13 +215,17 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         raise NotImplementedError
 
     def _check_mergeable(self, other: Self) -> None:
-        mine, theirs = (
-            (one.hashed, one.given, one.has_own_columns) for one in (self._index, other._index)
-        )
+        mine, theirs = ((one.hashed, one.given) for one in (self._index, other._index))
         if mine != theirs:
             raise ValueError(
                 "the models number their features in different ways: by names, by the columns "
                 "of a matrix, or by hashes; merge models of the same kind"
+            )
+        if self._index.has_own_columns != other._index.has_own_columns:
+            raise ValueError(
+                "the models number their features in different ways: only of one did numbers fill "
+                "more than half of the first rows, so that each feature has a scale of its own; "
+                "begin both with the same rows, or give data frames, whose columns all have one"
             )
         if not self._posterior.has_same_prior(other._posterior):
             raise ValueError(
