@@ -183,7 +183,7 @@ class _Search:
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             far = far & ((ratio[0] > LARGEST_ERROR) | silent)
             off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
-            lasting = lasting & (_last(off) | _last(-off) | silent)
+            lasting = lasting & (_last(off) | _last(-off) | np.asarray(silent, dtype=bool))
             if scale is self.scales[0]:
                 far = far & ~self._find_seasonal(error[0])
         places = np.flatnonzero((far | lasting)[first:])
