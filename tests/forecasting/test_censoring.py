@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -107,3 +109,15 @@ def test_columns_that_say_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="that column has the value 2"):
         model.learn_one(1.0, {"empty": 2.0})
     assert model.n_observations_ == 40
+
+
+@pytest.mark.parametrize("limit", [{"capacity": 100.0}, {"upper_bound": 100.0}])
+def test_what_is_asked_for_ends_where_values_do(limit: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    seats = np.minimum(90.0 + 5.0 * rng.normal(size=150), 99.0)
+    full = (seats > 93.0)[:, None] * 1.0
+    forecaster = Forecaster(censored="x0", **limit).fit(seats, full)
+    for rows in (0, 40):  # also as it was before
+        ends = forecaster.before(rows).forecast(3).interval(0.999)
+        assert (ends[1] <= 100.0).all()
+        assert (ends[1] > 95.0).all()

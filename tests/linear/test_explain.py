@@ -14,7 +14,9 @@ from posterity import (
     BayesianPoissonRegression,
 )
 from posterity.basis import Polynomial, Spline
+from posterity.grouped import GroupedRegression
 from posterity.plots import plot_explanation
+from posterity.sparse import SparseLinearRegression
 
 
 @pytest.fixture
@@ -110,3 +112,35 @@ def test_a_fitted_model_says_what_it_has_learned(homes):
     assert repr(BayesianLinearRegression().fit([[1.0]], [2.0])).startswith(
         "BayesianLinearRegression(): 1 row, 1 feature"
     )
+
+
+def test_tables_of_several_targets_and_explanations_print_whose_interval_it_is(homes):
+    X, y = homes
+    both = repr(BayesianLinearRegression().fit(X, np.column_stack([y, -y])).summary())
+    assert both.splitlines()[0].split()[:4] == ["target", "mean", "low", "high"]
+    told = BayesianLogisticRegression().fit(X, y > 150.0).explain(dict(X.iloc[0]))
+    assert repr(told).splitlines()[0].split()[:4] == ["value", "mean", "low", "high"]
+    with pytest.raises(ValueError, match="give one level"):
+        BayesianLinearRegression().fit(X, y).explain(dict(X.iloc[0]), level=[0.5, 0.9])
+
+
+def test_a_table_without_its_ends_or_with_text_for_numbers_prints_as_any_other(homes):
+    X, y = homes
+    table = BayesianLinearRegression().fit(X, y).summary()
+    table["mean"] = "?"
+    assert repr(table) == repr(pd.DataFrame(table))
+    del table["low"]
+    assert repr(table) == repr(pd.DataFrame(table))
+
+
+def test_models_of_groups_and_of_many_features_say_it_too():
+    X, y = np.zeros((3, 2)), [1.0, 2.0, 3.0]
+    groups = GroupedRegression().fit(X, y, groups=["a", "b", "a"])
+    assert repr(groups) == "GroupedRegression(): 3 rows, 2 groups, 2 features"
+    wide = SparseLinearRegression().fit([["a"], ["b"], ["a", "c"]], y)
+    assert repr(wide) == "SparseLinearRegression(): 3 rows, 3 features"
+    assert repr(SparseLinearRegression()) == "SparseLinearRegression()"
+    heavy = BayesianLinearRegression().fit(X, y, sample_weight=np.full(3, 1e6))
+    assert ": 3,000,000 rows, 2 features" in repr(heavy)
+    with pytest.raises(AttributeError, match=r"model_of\(group\).explain"):
+        groups.explain([0.0, 0.0])

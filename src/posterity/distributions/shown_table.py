@@ -8,7 +8,9 @@ from typing import Any
 
 from posterity.distributions._digits import count_decimals
 
-# Columns that are printed, in this order, and their headings; the last ones only where they fit.
+# Columns of text that are printed beside the labels, where there are any.
+BESIDE = ("target", "value")
+# Columns that are printed, in this order, and their headings; the last ones where there are any.
 FIRST = {"mean": "mean", "low": "low", "high": "high", "sd": "sd"}
 MORE = {"probability_positive": "P(> 0)"}
 WIDTH, MOST_ROWS = 80, 60
@@ -17,7 +19,8 @@ WIDTH, MOST_ROWS = 80, 60
 def show_table(frame: Any) -> Any:
     """The data frame, of a class that prints the mean and its interval first.
 
-    All else it is as it was: what is made of it is a plain data frame.
+    All else it is as it was: what is made of it is a plain data frame, and one whose means and
+    intervals were taken out, or written as text, prints as plain ones do.
     """
     return _get_class()(frame)
 
@@ -38,14 +41,16 @@ def _get_class() -> Any:
             return DataFrame, (DataFrame(self),)
 
         def __repr__(self) -> str:
-            return _print(DataFrame(self))
+            plain = DataFrame(self)
+            has_estimates = set(FIRST) <= set(plain.select_dtypes("number"))
+            return _print(plain) if has_estimates else repr(plain)
 
     return ShownTable
 
 
 def _print(frame: Any) -> str:
     """The first columns in 80, and the names of the others."""
-    shown = {}
+    shown = {name: frame[name].tolist() for name in BESIDE if name in frame}
     ends = frame[["low", "high"]].to_numpy(dtype=float)
     decimals = [count_decimals(low, high) for low, high in ends.tolist()]
     for column, heading in FIRST.items():
@@ -62,6 +67,7 @@ def _print(frame: Any) -> str:
     text = table.to_string(line_width=WIDTH, max_rows=MOST_ROWS)
     told = {
         "name",
+        *BESIDE,
         *FIRST,
         *MORE,
         *(name + end for name in ratios for end in ("", "_low", "_high")),

@@ -126,6 +126,11 @@ def check_capacity(panel: Panel, floor: float, capacity: float | None) -> None:
             )
 
 
+def get_top(upper: Any) -> float:
+    """Where values end above, if it is given; infinity where it is not."""
+    return float(upper) if _is_number(upper) else float(np.inf)
+
+
 def find_ends(values: Array, lower: Any, upper: Any) -> tuple[float, float] | None:
     """Between which ends forms of values (S, T) have logarithms: given bounds, or above 0.
 

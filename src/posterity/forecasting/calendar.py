@@ -206,7 +206,7 @@ def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
             times = read_text(times) if text else times.astype("datetime64[s]")
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"times such as {times.flat[0]!r} can't be read: give datetime64, ISO dates "
+                f"times such as {str(times.flat[0])!r} can't be read: give datetime64, ISO dates "
                 "as in '2024-01-31', or whole numbers"
             ) from error
     if times.dtype.kind == "f" and np.isfinite(times).all() and (times == np.round(times)).all():

@@ -5,7 +5,8 @@ best that the values before it let expect, s the standard error of that, and z =
 
     E[x | x >= y] = m + s phi(z) / (1 - Phi(z)) .
 
-Where y is far below m, that is m: such a value says nothing, as if it were missing.
+Where y is far below m, that is m: such a value says nothing, as if it were missing. Where values
+end above, it is no more than halfway from y to there.
 """
 
 from __future__ import annotations
@@ -43,8 +44,13 @@ def check_censored(panel: Panel, name: Any) -> None:
         )
 
 
-def raise_censored(panel: Panel, name: Any, periods: tuple[float, ...]) -> Panel:
-    """The same without the column, and what it marks raised to what is expected of it."""
+def raise_censored(
+    panel: Panel, name: Any, periods: tuple[float, ...], top: float = np.inf
+) -> Panel:
+    """The same without the column, and what it marks raised to what is expected of it.
+
+    Values end at ``top``, which may be infinite.
+    """
     if name is None:
         return panel
     place = panel.names.index(name)
@@ -55,7 +61,8 @@ def raise_censored(panel: Panel, name: Any, periods: tuple[float, ...]) -> Panel
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = (panel.values - expected) / sd
         above = np.exp(-0.5 * z * z - log_ndtr(-z)) / ROOT_2_PI
-    raised = np.fmax(panel.values, expected + sd * above)
+    wanted = np.minimum(expected + sd * above, 0.5 * (panel.values + top))
+    raised = np.fmax(panel.values, wanted)
     raised = np.where(np.isfinite(panel.values), raised, np.nan)
     return replace(
         panel,

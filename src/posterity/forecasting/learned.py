@@ -18,6 +18,7 @@ from posterity.forecasting.bounds import (
     check_capacity,
     find_bounds,
     find_ends,
+    get_top,
 )
 from posterity.forecasting.censoring import check_censored
 from posterity.forecasting.checks import (
@@ -165,7 +166,8 @@ class LearnedSeries(AtomicModel, BaseEstimator):
     def _prepare(self, panel: Panel) -> Preparation:
         """How panels become those that forms learn, by what is known of one."""
         events = Events.of(self.holidays, self.events, panel)
-        return Preparation(events, self.outliers, self._find_periods(panel), self.censored)
+        periods, top = self._find_periods(panel), get_top(self._bounds[1])
+        return Preparation(events, self.outliers, periods, self.censored, top)
 
     @property
     def _fitted_panel(self) -> Panel:

@@ -153,11 +153,12 @@ class _Search:
         """(T,) what each value is."""
         found = np.zeros(len(self.known), dtype=np.int8)
         budget, first = 0, 0
-        while (place := self._find_next(first)) is not None:
+        while (following := self._find_next(first)) is not None:
+            place, lasts = following
             first = place + 1
             if VALUES_AN_OUTLIER * budget >= place:
                 continue
-            if self._find_lasting()[place]:
+            if lasts:
                 budget, first = budget + 1, place + LASTS
                 self._move(place)
                 found[first - 1] = STEP + LASTS - 1
@@ -172,27 +173,21 @@ class _Search:
                 first += 1
         return found
 
-    def _find_next(self, first: int) -> int | None:
-        far = self.usable & self.known
+    def _find_next(self, first: int) -> tuple[int, bool] | None:
+        """The next value that is far, or where values begin that are off to one side for long.
+
+        And whether it is the latter, of which none is far: that is known when the last one comes.
+        """
+        far = lasting = self.usable & self.known
         for scale, silent in zip(self.scales, (False, self.negative), strict=True):
             error, ratio = _compare(scale[None], self.known[None], self.periods)
             far = far & ((ratio[0] > LARGEST_ERROR) | silent)
+            off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
+            lasting = lasting & (_last(off) | _last(-off) | np.asarray(silent, dtype=bool))
             if scale is self.scales[0]:
                 far = far & ~self._find_seasonal(error[0])
-        places = np.flatnonzero((far | self._find_lasting())[first:])
-        return first + int(places[0]) if len(places) else None
-
-    def _find_lasting(self) -> Mask:
-        """(T,) whether a value and those after it are off to one side, and none of them far.
-
-        That it is so is known when the last of them comes.
-        """
-        lasting = self.usable & self.known
-        for scale, silent in zip(self.scales, (False, self.negative), strict=True):
-            error, ratio = _compare(scale[None], self.known[None], self.periods)
-            off = np.where(ratio[0] < LARGEST_ERROR, np.sign(error[0]) * ratio[0], 0.0)
-            lasting &= _last(off) | _last(-off) | np.asarray(silent, dtype=bool)
-        return lasting
+        places = np.flatnonzero((far | lasting)[first:])
+        return (place := first + int(places[0]), bool(lasting[place])) if len(places) else None
 
     def _move(self, place: int) -> None:
         """Bring what came before a lasting step to the level after it."""
@@ -291,9 +286,10 @@ def _may_have_outliers(values: Array, periods: tuple[int, ...]) -> Mask:
 
 def _last(off: Array) -> Mask:
     """(..., T) where values from one on, off by so many standard errors, are far on average."""
-    runs = np.lib.stride_tricks.sliding_window_view(off, min(LASTS, off.shape[-1]), axis=-1)
+    starts = max(off.shape[-1] - LASTS + 1, 0)
+    runs = np.stack([off[..., age : age + starts] for age in range(LASTS)])
     found = np.zeros(off.shape, dtype=bool)
-    far = (runs.mean(axis=-1) > LASTING) & (runs.min(axis=-1) > STAYS * LASTING)
+    far = (runs.mean(axis=0) > LASTING) & (runs.min(axis=0) > STAYS * LASTING)
     found[..., : far.shape[-1]] = far
     return found
 

@@ -26,13 +26,14 @@ class Preparation:
     """Columns of ``events``, rows by the clock, and values that are left out as ``outliers``.
 
     These are far from what the seasons of ``periods`` let expect. Values that the column
-    ``censored`` marks are the least that there was.
+    ``censored`` marks are the least that there was; all end at the ``top``, if there is one.
     """
 
     events: Events
     outliers: str
     periods: tuple[float, ...]
     censored: Any = None
+    top: float = np.inf
 
     def apply(self, panel: Panel) -> Panel:
         """The panel as forms learn it: rows by the clock, where times have a zone."""
@@ -40,7 +41,7 @@ class Preparation:
 
     def leave_out(self, panel: Panel) -> Panel:
         """The same without the values that are ignored, and those of days that are closed."""
-        panel = raise_censored(panel, self.censored, self.periods)
+        panel = raise_censored(panel, self.censored, self.periods, self.top)
         panel = leave_out_closed(panel, self.periods)
         return leave_out_outliers(panel, self.outliers, self.periods)
 

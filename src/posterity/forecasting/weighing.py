@@ -28,6 +28,8 @@ WIDEST_LOG = 1.0
 FACTORS, SPREAD = np.geomspace(0.5, 1.6, 48), 0.35
 # Smallest share of the variance within forms.
 LEAST_LEFT = 0.3
+# Log scores are alike by rounding within this.
+ROUNDING = 1e-12
 LEVELS = np.array([0.5, 0.8, 0.95])
 
 
@@ -223,6 +225,7 @@ def _compute_p_values(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
     mean = _average(score)
     best = np.where(np.isnan(mean), np.inf, mean).argmin(axis=0)
     behind = score - np.take_along_axis(score, best[None, :, None], axis=0)
+    behind[np.abs(behind) < ROUNDING] = 0.0
     count, mean = np.isfinite(behind).sum(axis=2), _average(behind)
     squares = np.nansum(np.square(behind - mean[:, :, None]), axis=2)
     rest = np.maximum(count - 1, 1)

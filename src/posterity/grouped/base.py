@@ -35,7 +35,7 @@ from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.keys import Keys
 from posterity.linear.offsets import RateOffsets
-from posterity.linear.state import OUR_NAMES
+from posterity.linear.state import OUR_NAMES, count
 from posterity.noise import JointOfOne, KnownNoise, Noise
 from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors.grouped import GroupBelief, GroupedPosterior
@@ -58,6 +58,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
 
     _our_names: ClassVar[Mapping[str, str]] = {
         **OUR_NAMES,
+        "explain": "model_of(group).explain(x)",
         "posterior_": "shared_posterior_ of all groups, or model_of(group).posterior_ of one",
     }
 
@@ -164,6 +165,10 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
         found = (self._index.place(key) for key in keys)
         return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
+
+    def _list_learned(self) -> list[str]:
+        groups = count(self.n_groups_, "group")
+        return [count(self.n_observations_, "row"), groups, count(self.n_features_in_, "feature")]
 
     # ---- state -----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from posterity.linear.named import get_feature_names
 from posterity.linear.named_priors import beliefs
 from posterity.linear.parameters import LinearParameters
 from posterity.linear.ratios import add_ratios
-from posterity.linear.state import SHARED
+from posterity.linear.state import SHARED, count, tell_rows
 from posterity.linear.strategies import PRIOR_STRATEGIES, begin_forgetting, choose_strategy
 from posterity.linear.targets import set_targets, set_targets_of_row, targets_of
 from posterity.noise import Joint
@@ -209,11 +209,8 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
     # ---- inner -----------------------------------------------------------------------------------
 
     def _list_learned(self) -> list[str]:
-        rows, left = self.n_observations_, self.n_effective_
-        told = [f"{rows:,.6g} row{'s' * (rows != 1.0)}"]
-        if left < rows:
-            told[0] += f" that weigh {left:,.4g} today"
-        return [*told, f"{self.n_features_in_:,} feature{'s' * (self.n_features_in_ != 1)}"]
+        rows = tell_rows(self.n_observations_, self.n_effective_)
+        return [rows, count(self.n_features_in_, "feature")]
 
     def _ratio(self) -> str:
         """Return the name of exp(coefficient), where that has a meaning."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from posterity.distributions._limits import check_level
+from posterity.distributions._limits import check_single_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.shown_table import show_table
 from posterity.linear.effects import feature_names
 from posterity.linear.functions import list_blocks
 from posterity.linear.inputs import read_points
@@ -30,7 +31,7 @@ ROUNDING = 1e-9
 def explain(model: BaseEstimator, x: ArrayLike | Mapping[str, Any], X: Any, level: float) -> Any:
     """As :meth:`LinearReader.explain` says."""
     pandas = require_pandas("an explanation")
-    check_level(level)
+    level = check_single_level(level)
     model._posterior  # noqa: B018 - not fitted comes first
     if model._outputs():
         raise ValueError(
@@ -59,7 +60,7 @@ def explain(model: BaseEstimator, x: ArrayLike | Mapping[str, Any], X: Any, leve
         "high": high,
     }
     index = [AVERAGE, *[", ".join(names) for names, _ in changes], TOTAL]
-    return add_ratios(pandas.DataFrame(table, index=index), model._ratio())
+    return show_table(add_ratios(pandas.DataFrame(table, index=index), model._ratio()))
 
 
 def _columns(model: BaseEstimator, rows: Array) -> Array:

@@ -68,6 +68,23 @@ OUR_NAMES = {
 }
 
 
+def tell_rows(rows: float, left: float) -> str:
+    """How many rows were learned, and what they weigh today, if that is less.
+
+    Examples
+    --------
+    >>> tell_rows(1.0, 1.0), tell_rows(1e6, 95.12)
+    ('1 row', '1,000,000 rows that weigh 95.12 today')
+    """
+    weigh = f" that weigh {left:,.4g} today" if left < rows else ""
+    return count(rows, "row") + weigh
+
+
+def count(number: float, what: str) -> str:
+    """A number of things, in words."""
+    return f"{number:,.10g} {what}{'s' * (number != 1)}"
+
+
 class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
     """A scikit-learn estimator around one posterior, which is None until it has learned."""
 

@@ -11,7 +11,7 @@ from posterity.plots._frame import COLOURS, axes_of, finish, legend_above
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More features are drawn as one.
+# Most features that are drawn.
 MOST_DRAWN = 20
 
 

@@ -20,7 +20,7 @@ from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
 from posterity.linear.offsets import RateOffsets
-from posterity.linear.state import PosteriorEstimator
+from posterity.linear.state import PosteriorEstimator, count, tell_rows
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._diagonal_merging import merge_diagonal
 from posterity.posteriors._diagonal_sweeps import visit_again
@@ -280,6 +280,10 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         if given is not None:
             posterior.centres = Centres.of_matrix(given)
             self.n_features_in_ = given
+
+    def _list_learned(self) -> list[str]:
+        rows = tell_rows(self.n_observations_, self.n_effective_)
+        return [rows, count(self.n_features_, "feature")]
 
     def _check_parameters(self) -> None:
         """Raise ``ValueError`` for a parameter out of its range."""
