@@ -187,6 +187,7 @@ def _targets_and_noises() -> Iterator[Kind]:
         ("gaussian", generalized(families.Gaussian(2.0)), Y),
         ("laplace", generalized(families.LaplaceNoise(1.0)), Y),
         ("student t", generalized(families.StudentT(4.0, 1.0)), Y),
+        ("skew normal", generalized(families.SkewNormal(3.0, 1.0)), Y),
         ("quantile likelihood", generalized(families.Quantile(0.5, 1.0)), Y),
         ("poisson likelihood", generalized(families.Poisson()), whole),
         ("negative binomial likelihood", generalized(families.NegativeBinomial(0.5)), whole),

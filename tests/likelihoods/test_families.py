@@ -25,6 +25,7 @@ from posterity.likelihoods import (
     LogNormal,
     NegativeBinomial,
     Ordinal,
+    SkewNormal,
     Tweedie,
     VonMises,
     Weibull,
@@ -50,6 +51,8 @@ CASES: list[tuple[Any, tuple[float, ...]]] = [
     (BetaBinomial(7, 3.0), (0.0, 3.0)),
     (Geometric(), (0.0, 3.0)),
     (LinearNegativeBinomial(0.7), (0.0, 3.0)),
+    (SkewNormal(3.0, 0.5), (-1.0, 0.7)),
+    (SkewNormal(-2.0), (0.3,)),
     (VonMises(4.0), (-2.0, 0.5)),
     (Ordinal(4, (1.0, 2.0), "probit"), (0.0, 1.0, 3.0)),
 ]

@@ -102,6 +102,7 @@ HOMES = {
     "Ordinal": "posterity.likelihoods",
     "Poisson": "posterity.likelihoods",
     "Quantile": "posterity.likelihoods",
+    "SkewNormal": "posterity.likelihoods",
     "StudentT": "posterity.likelihoods",
     "Truncated": "posterity.likelihoods",
     "ZeroInflated": "posterity.likelihoods",

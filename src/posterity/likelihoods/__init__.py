@@ -31,6 +31,7 @@ from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
+from posterity.likelihoods.skewed import SkewNormal
 from posterity.likelihoods.truncated import Truncated
 from posterity.likelihoods.zeros import Hurdle, ZeroInflated
 
@@ -61,6 +62,7 @@ __all__ = [
     "PredictiveCounts",
     "Quantile",
     "Sites",
+    "SkewNormal",
     "StudentT",
     "Truncated",
     "Tweedie",

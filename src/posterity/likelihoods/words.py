@@ -20,6 +20,7 @@ from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.noises import StudentT
 from posterity.likelihoods.ordinal import Ordinal
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
+from posterity.likelihoods.skewed import SkewNormal
 
 # A name may be followed by numbers, as in "tweedie:1.6" or "ordinal:5".
 NAMED: dict[str, type[Likelihood]] = {
@@ -38,6 +39,7 @@ NAMED: dict[str, type[Likelihood]] = {
     "beta": Beta,
     "von mises": VonMises,
     "student t": StudentT,
+    "skew normal": SkewNormal,
 }
 WITH_NUMBER: dict[str, type[Likelihood]] = {
     "binomial": Binomial,
