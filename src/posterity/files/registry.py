@@ -91,6 +91,7 @@ HOMES = {
     "ExponentialTime": "posterity.likelihoods.lifetimes",
     "Gamma": "posterity.likelihoods",
     "Gaussian": "posterity.likelihoods",
+    "GeneralizedPoisson": "posterity.likelihoods",
     "Geometric": "posterity.likelihoods",
     "InverseGaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",

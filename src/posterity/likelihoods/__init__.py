@@ -21,6 +21,7 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
+from posterity.likelihoods.generalized_poisson import GeneralizedPoisson
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
@@ -44,6 +45,7 @@ __all__ = [
     "Exponential",
     "Gamma",
     "Gaussian",
+    "GeneralizedPoisson",
     "Geometric",
     "Hurdle",
     "InverseGaussian",
