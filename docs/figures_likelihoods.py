@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from posterity import (
+    BayesianGeneralizedLinear,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
@@ -26,6 +27,8 @@ from posterity import (
 from posterity.likelihoods import (
     Beta,
     BetaBinomial,
+    Binomial,
+    Censored,
     Gamma,
     InverseGaussian,
     LogLogistic,
@@ -177,6 +180,55 @@ def families() -> Figure:
     return figure
 
 
+def lifetimes() -> Figure:
+    """Rented machines of two kinds of customers: who is alive, with bands, and Kaplan-Meier."""
+    rng = np.random.default_rng(0)
+    building, hours = rng.integers(0, 2, 400), rng.uniform(1.0, 8.0, 400)
+    life = np.exp(3.7 - 0.6 * building - 0.1 * hours) * rng.weibull(1.8, 400)
+    contract = rng.uniform(6.0, 36.0, 400)
+    months, broke = np.minimum(life, contract), life < contract
+    y = np.column_stack([months, np.where(broke, months, np.inf)])
+    model = BayesianGeneralizedLinear(Censored(Weibull())).fit(building[:, None], y)
+    times = np.linspace(0.0, 36.0, 145)
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for kind, name, color in ((0, "workshops", BLUE), (1, "building sites", ORANGE)):
+        low, high = model.predict_survival_interval([[kind]], times)[0].T
+        ax.plot(times, model.predict_survival([[kind]], times)[0], color=color, label=name)
+        ax.fill_between(times, low, high, color=color, alpha=0.2, lw=0)
+        rows = building == kind
+        ends = np.sort(months[rows & broke])
+        at_risk = np.array([np.sum(months[rows] >= end) for end in ends])
+        steps = np.concatenate([[1.0], np.cumprod(1.0 - 1.0 / at_risk)])
+        ax.step(np.concatenate([[0.0], ends]), steps, where="post", color=GREY, lw=0.9)
+    ax.set(xlabel="months", ylabel="probability to be alive", ylim=(0.0, 1.02), xlim=(0.0, 36.0))
+    ax.set_title("400 rentals, four in ten censored, with 95% intervals", loc="left", fontsize=11)
+    ax.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def shares() -> Figure:
+    """Opened letters of 20: Binomial and BetaBinomial, and their 90% intervals."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=(300, 1))
+    mean = 1.0 / (1.0 + np.exp(-0.3 - 0.8 * x[:, 0]))
+    opened = rng.binomial(20, rng.beta(6.0 * mean, 6.0 * (1.0 - mean)))
+    places = np.linspace(-2.0, 2.0, 101)[:, None]
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    for ax, likelihood in zip(figure.subplots(1, 2), (Binomial(20), BetaBinomial(20)), strict=True):
+        model = BayesianGeneralizedLinear(likelihood).fit(x, opened)
+        low, high = model.predict_interval(places, level=0.9).T / 20.0
+        ax.plot(x[:, 0], opened / 20.0 + rng.uniform(-0.01, 0.01, 300), ".", color=GREY, ms=4)
+        ax.plot(places[:, 0], model.predict(places) / 20.0, color=BLUE)
+        ax.fill_between(places[:, 0], low, high, step="mid", color=BLUE, alpha=0.2, lw=0)
+        ends = model.predict_interval(x, level=0.9).T
+        held = np.mean((ends[0] <= opened) & (opened <= ends[1]))
+        name = type(likelihood).__name__
+        ax.set_title(f"{name}(20): 90% intervals hold {held:.0%}", loc="left", fontsize=11)
+        ax.set(xlabel="x", ylabel="share opened", ylim=(-0.03, 1.03))
+    return figure
+
+
 # ---- generative versus discriminative ------------------------------------------------------------
 
 
@@ -257,6 +309,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "classes": classes,
     "counts": counts,
     "families": families,
+    "lifetimes": lifetimes,
+    "shares": shares,
     "generative": generative,
 }
 

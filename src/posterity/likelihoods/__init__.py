@@ -21,6 +21,7 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
+from posterity.likelihoods.generalized_poisson import GeneralizedPoisson
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
@@ -31,6 +32,7 @@ from posterity.likelihoods.predictive import Predictive, PredictiveCounts
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
+from posterity.likelihoods.skewed import SkewNormal
 from posterity.likelihoods.truncated import Truncated
 from posterity.likelihoods.zeros import Hurdle, ZeroInflated
 
@@ -43,6 +45,7 @@ __all__ = [
     "Exponential",
     "Gamma",
     "Gaussian",
+    "GeneralizedPoisson",
     "Geometric",
     "Hurdle",
     "InverseGaussian",
@@ -61,6 +64,7 @@ __all__ = [
     "PredictiveCounts",
     "Quantile",
     "Sites",
+    "SkewNormal",
     "StudentT",
     "Truncated",
     "Tweedie",

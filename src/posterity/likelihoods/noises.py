@@ -27,7 +27,8 @@ SMALLEST_QUANTILE = 1e-100
 N_SCALES = 64
 
 
-def _positive(name: str, value: float) -> None:
+def check_scale(name: str, value: float) -> None:
+    """Raise ``ValueError`` unless it is positive and finite."""
     if not 0.0 < value < np.inf:
         raise ValueError(f"{name} is {value}: it must be positive and finite")
 
@@ -59,7 +60,7 @@ class Gaussian(AddedNoise):
     precision: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("precision", self.precision)
+        check_scale("precision", self.precision)
 
     @property
     def vague_variance(self) -> float:
@@ -126,8 +127,8 @@ class StudentT(AddedNoise):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("df", self.df)
-        _positive("scale", self.scale)
+        check_scale("df", self.df)
+        check_scale("scale", self.scale)
 
     @property
     def vague_variance(self) -> float:
@@ -313,7 +314,7 @@ class Quantile(Kinked):
     def __post_init__(self) -> None:
         if not SMALLEST_QUANTILE < self.q < 1.0:
             raise ValueError(f"q is {self.q}: it must lie between 0 and 1, as in 0.9")
-        _positive("scale", self.scale)
+        check_scale("scale", self.scale)
 
     @property
     def slopes(self) -> tuple[float, float]:
@@ -336,7 +337,7 @@ class LaplaceNoise(Kinked):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("scale", self.scale)
+        check_scale("scale", self.scale)
 
     @property
     def slopes(self) -> tuple[float, float]:

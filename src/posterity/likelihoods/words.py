@@ -15,11 +15,13 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
+from posterity.likelihoods.generalized_poisson import GeneralizedPoisson
 from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.noises import StudentT
 from posterity.likelihoods.ordinal import Ordinal
 from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
+from posterity.likelihoods.skewed import SkewNormal
 
 # A name may be followed by numbers, as in "tweedie:1.6" or "ordinal:5".
 NAMED: dict[str, type[Likelihood]] = {
@@ -28,6 +30,7 @@ NAMED: dict[str, type[Likelihood]] = {
     "geometric": Geometric,
     "negative binomial": NegativeBinomial,
     "linear negative binomial": LinearNegativeBinomial,
+    "generalized poisson": GeneralizedPoisson,
     "gamma": Gamma,
     "inverse gaussian": InverseGaussian,
     "tweedie": Tweedie,
@@ -38,6 +41,7 @@ NAMED: dict[str, type[Likelihood]] = {
     "beta": Beta,
     "von mises": VonMises,
     "student t": StudentT,
+    "skew normal": SkewNormal,
 }
 WITH_NUMBER: dict[str, type[Likelihood]] = {
     "binomial": Binomial,
