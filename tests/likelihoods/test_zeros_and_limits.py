@@ -154,3 +154,8 @@ def test_one_inside_another():
     given = stats.weibull_min(1.5, scale=np.exp(0.3))
     expected = [given.logpdf(1.0), given.logsf(2.0)] - given.logsf(0.5)
     assert_allclose(both.log_density(y, np.full(2, 0.3)), expected)
+
+
+def test_a_truncated_model_comes_back_from_its_file():
+    model = BayesianGeneralizedLinear(Truncated(Poisson(), low=1)).fit([[0.0], [1.0]], [1.0, 3.0])
+    assert loads(dumps(model)).coef_ == model.coef_

@@ -31,7 +31,9 @@ NOT_FINITE = frozenset({
     "RareFeatureScales.high", "FactorizationPosterior.log_evidence", "Spread.df",
 })  # fmt: skip
 # Where one end of an interval may be infinite.
-INFINITE = frozenset({"SkewedRows.y", "StartRows.y", "WindowRows.y"})
+INFINITE = frozenset({
+    "SkewedRows.y", "StartRows.y", "Truncated.high", "Truncated.low", "WindowRows.y",
+})  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
     "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
