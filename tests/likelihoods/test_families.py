@@ -358,3 +358,20 @@ def test_words_name_likelihoods() -> None:
 def test_a_learned_parameter_is_asked_for() -> None:
     with pytest.raises(ValueError, match="the shape of Weibull\\(\\) is learned by a model: give"):
         Weibull().log_density(np.ones(1), np.ones(1))
+
+
+def test_quantiles_of_an_inverse_gaussian_row_that_is_hardly_known():
+    # Those of SciPy end the process where the mean is very large.
+    model = BayesianGeneralizedLinear(InverseGaussian()).fit([[0.0, 1.0]], [2.0])
+    low, high = model.predict_interval([[0.0, 1.0]])[0]
+    assert 0.0 < low < 2.0 < high < np.inf
+
+
+def test_inverse_gaussian_distributions_are_those_of_scipy():
+    ours = InverseGaussian(0.5).distribution(np.log([3.0]))
+    theirs, levels = stats.invgauss(1.5, scale=2.0), np.array([0.001, 0.2, 0.5, 0.999])
+    y = theirs.ppf(levels)
+    for name in ("logpdf", "cdf", "logcdf", "logsf"):
+        np.testing.assert_allclose(getattr(ours, name)(y), getattr(theirs, name)(y), rtol=1e-10)
+    np.testing.assert_allclose(ours.ppf(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(ours.var(), theirs.var(), rtol=1e-12)
