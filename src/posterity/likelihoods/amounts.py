@@ -12,7 +12,7 @@ from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.lifetimes import LARGEST_LOG, check_positive, exp
+from posterity.likelihoods.lifetimes import LARGEST_LOG, as_scale, check_positive, exp
 from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
@@ -133,7 +133,7 @@ class InverseGaussian(PowerOfMean):
 
     def distribution(self, eta: Array) -> Any:
         """Inverse Gaussian of this dispersion and the mean exp(eta)."""
-        return InverseGaussians(exp(eta), 1.0 / self.known)
+        return InverseGaussians(as_scale(eta), 1.0 / self.known)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""
@@ -260,7 +260,7 @@ class SumOfPayments:
 
     def __init__(self, likelihood: Tweedie, eta: Array) -> None:
         p, phi = likelihood.power, likelihood.known
-        self.likelihood, self.eta, mean = likelihood, eta, exp(eta)
+        self.likelihood, self.eta, mean = likelihood, eta, as_scale(eta)
         self.average, self.variance = np.broadcast_arrays(mean, phi * mean**p)
         self.rate = mean ** (2.0 - p) / (phi * (2.0 - p))
         self.shape, self.scale = (2.0 - p) / (p - 1.0), phi * (p - 1.0) * mean ** (p - 1.0)
