@@ -17,6 +17,7 @@ from posterity.likelihoods import (
     BetaBinomial,
     Binomial,
     Exponential,
+    Gamma,
     GeneralizedPoisson,
     Geometric,
     InverseGaussian,
@@ -364,3 +365,42 @@ def test_words_name_likelihoods() -> None:
 def test_a_learned_parameter_is_asked_for() -> None:
     with pytest.raises(ValueError, match="the shape of Weibull\\(\\) is learned by a model: give"):
         Weibull().log_density(np.ones(1), np.ones(1))
+
+
+def test_quantiles_of_an_inverse_gaussian_row_that_is_hardly_known():
+    # Those of SciPy end the process where the mean is very large.
+    model = BayesianGeneralizedLinear(InverseGaussian()).fit([[0.0, 1.0]], [2.0])
+    low, high = model.predict_interval([[0.0, 1.0]])[0]
+    assert 0.0 < low < 2.0 < high < np.inf
+
+
+def test_inverse_gaussian_distributions_are_those_of_scipy():
+    ours = InverseGaussian(0.5).distribution(np.log([3.0]))
+    theirs, levels = stats.invgauss(1.5, scale=2.0), np.array([0.001, 0.2, 0.5, 0.999])
+    y = theirs.ppf(levels)
+    for name in ("logpdf", "cdf", "logcdf", "logsf"):
+        np.testing.assert_allclose(getattr(ours, name)(y), getattr(theirs, name)(y), rtol=1e-10)
+    np.testing.assert_allclose(ours.ppf(levels), y, rtol=1e-9)
+    np.testing.assert_allclose(ours.var(), theirs.var(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("mean", [1e-3, 2.0, 1e4])
+def test_quantiles_of_negative_binomials(mean):
+    levels = np.array([1e-6, 0.1, 0.5, 0.975, 1.0 - 1e-9])
+    ours = LinearNegativeBinomial(1.5).distribution(np.log([mean])).ppf(levels)
+    np.testing.assert_array_equal(ours, stats.nbinom(mean / 1.5, 0.4).ppf(levels))
+
+
+def test_quantiles_of_a_count_of_which_hardly_anything_is_known_are_found():
+    # The search of SciPy does not end there.
+    model = BayesianGeneralizedLinear(LinearNegativeBinomial()).fit([[0.1, -0.1]], [2.0])
+    assert np.isfinite(model.predict_interval([[-0.6, 0.1]])).all()
+    assert LinearNegativeBinomial(1.5).distribution(690.0).ppf(0.975) > 1e299
+
+
+@pytest.mark.parametrize("likelihood", [Weibull(2.0), LogNormal(0.5), Gamma(2.0), Exponential()])
+def test_a_mean_that_quadrature_cannot_hold_is_infinite_and_quantiles_are_numbers(likelihood):
+    predicted = likelihood.predictive(np.zeros(3), np.array([0.25, 100.0, 1e4]))
+    assert np.isfinite(predicted.mean()).tolist() == [True, False, False]
+    low, high = predicted.interval(0.9)
+    assert ((low > 0.0) & (low < high) & (high < np.inf)).all()

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from scipy.special import gammainc, gammaln, log_wright_bessel
+from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.lifetimes import check_positive, exp
+from posterity.likelihoods.lifetimes import LARGEST_LOG, as_scale, check_positive, exp
 from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 # Mean and standard deviation of the log of the dispersion before data, and its ends.
 MEAN, SD, ENDS = 0.0, 3.0, (np.log(1e-8), np.log(1e8))
 LEAST_POWER, MOST_POWER = 1.02, 1.99
+# Below this an inverse Gaussian amount is 0; and between which its log is looked for.
+LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0
 # With a smaller squared coefficient of variation the expansion has more digits than the series.
 LEAST_SPREAD = 0.005
 # With more payments on average their sum is nearly gamma; beyond so many standard deviations of
@@ -131,7 +133,7 @@ class InverseGaussian(PowerOfMean):
 
     def distribution(self, eta: Array) -> Any:
         """Inverse Gaussian of this dispersion and the mean exp(eta)."""
-        return stats.invgauss(self.known * exp(eta), scale=1.0 / self.known)
+        return InverseGaussians(as_scale(eta), 1.0 / self.known)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""
@@ -198,12 +200,67 @@ class Tweedie(PowerOfMean):
         named_row(y, (y >= 0.0) & (y < np.inf), "an amount under Tweedie must be 0 or more")
 
 
+class InverseGaussians:
+    """Inverse Gaussian distributions of a mean and a rate, 1 over the dispersion, as SciPy's.
+
+    SciPy's own quantiles end the process where the mean is very large.
+    """
+
+    def __init__(self, mean: Array, rate: Any) -> None:
+        self.centre, self.rate = np.broadcast_arrays(mean, rate)
+
+    def mean(self) -> Array:
+        """The mean."""
+        return self.centre
+
+    def var(self) -> Array:
+        """The variance: mean^3 / rate."""
+        return np.asarray(self.centre**3 / self.rate)
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Log density."""
+        y = np.asarray(y, dtype=np.float64)
+        off = np.square(y / self.centre - 1.0) * self.rate / y
+        return np.asarray(0.5 * (np.log(self.rate / (2.0 * np.pi)) - 3.0 * np.log(y) - off))
+
+    def logcdf(self, y: ArrayLike) -> Array:
+        """Log probability of at most y (Shuster 1968)."""
+        return np.logaddexp(*self._parts(y, 1.0))
+
+    def logsf(self, y: ArrayLike) -> Array:
+        """Log probability of more than y."""
+        first, second = self._parts(y, -1.0)
+        return np.asarray(first + np.log(-np.expm1(np.minimum(second - first, 0.0))))
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Probability of at most y."""
+        return np.minimum(np.exp(self.logcdf(y)), 1.0)
+
+    def ppf(self, q: ArrayLike) -> Array:
+        """Quantiles, by bisection of their logs."""
+        q = np.broadcast_to(q, np.broadcast_shapes(np.shape(q), self.centre.shape))
+        ends = np.full(q.shape, LOWEST_LOG), np.full(q.shape, LARGEST_LOG)
+        log = solved_quantile(lambda at: self.cdf(np.exp(at)), q, *ends)
+        return np.where(q == 0.0, 0.0, np.where(q == 1.0, np.inf, np.exp(log)))
+
+    def rvs(self, size: Any = None, random_state: Any = None) -> Array:
+        """Draws."""
+        return np.asarray(np.random.default_rng(random_state).wald(self.centre, self.rate, size))
+
+    def _parts(self, y: ArrayLike, sign: float) -> tuple[Array, Array]:
+        """Logs of the two normal probabilities, whose sum or difference is that of a side."""
+        y = np.maximum(y, LEAST_AMOUNT)
+        root, share = np.sqrt(self.rate / y), y / self.centre
+        first = log_ndtr(sign * root * (share - 1.0))
+        return first, 2.0 * self.rate / self.centre + log_ndtr(-root * (share + 1.0))
+
+
 class SumOfPayments:
     """Distributions of a Poisson number of gamma payments, as SciPy's frozen ones."""
 
     def __init__(self, likelihood: Tweedie, eta: Array) -> None:
         p, phi = likelihood.power, likelihood.known
-        self.likelihood, self.eta, mean = likelihood, eta, exp(eta)
+        self.likelihood, self.eta, mean = likelihood, eta, as_scale(eta)
         self.average, self.variance = np.broadcast_arrays(mean, phi * mean**p)
         self.rate = mean ** (2.0 - p) / (phi * (2.0 - p))
         self.shape, self.scale = (2.0 - p) / (p - 1.0), phi * (p - 1.0) * mean ** (p - 1.0)

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import expit, gammaln, psi
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
+from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel import average_softplus
 from posterity.likelihoods.likelihood import (
     Kernel,
@@ -28,6 +29,8 @@ Array = NDArray[np.float64]
 LARGEST_LOG = 700.0
 # A negative binomial of a smaller size is 0.
 LEAST_SIZE = 1e-100
+# Standard deviations from its mean beyond which no count is looked for.
+FURTHEST = 40.0
 # Beyond it not every whole number is a float.
 MOST_COUNT = 2.0**53
 
@@ -162,7 +165,7 @@ class QuadraticVariance(Counts):
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the rate exp(eta)."""
-        return stats.nbinom(1.0 / self.known, 1.0 / (1.0 + self.known * rate_of(eta)))
+        return negative_binomial(1.0 / self.known, 1.0 / (1.0 + self.known * rate_of(eta)))
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -254,7 +257,30 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the mean exp(eta)."""
         size = np.maximum(rate_of(eta) / self.known, LEAST_SIZE)
-        return stats.nbinom(size, 1.0 / (1.0 + self.known))
+        return negative_binomial(size, 1.0 / (1.0 + self.known))
+
+
+class SearchedNegativeBinomial(type(stats.nbinom)):  # type: ignore[misc]
+    """SciPy's, whose quantiles are searched for by bisection: its own may never end."""
+
+    def _ppf(self, q: Array, size: Array, share: Array) -> Array:
+        with np.errstate(over="ignore"):
+            mean = size * (1.0 - share) / share
+            most = mean + FURTHEST * (np.sqrt(mean / share) + 1.0 / share)
+            most = np.minimum(most, np.exp(LARGEST_LOG))
+
+        def count(t: Array) -> Array:
+            return np.floor(np.exp(t) - 2.0)
+
+        # On a scale of logs, on which -1 is 0: a mean may be 1e200 where most counts are 0.
+        ends = np.zeros(np.shape(q)), np.log(most + 3.0)
+        return count(solved_quantile(lambda t: self.cdf(count(t), size, share), q, *ends))
+
+    def _isf(self, q: Array, size: Array, share: Array) -> Array:
+        return self._ppf(1.0 - q, size, share)
+
+
+negative_binomial = SearchedNegativeBinomial(name="negative_binomial")
 
 
 def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:

@@ -89,7 +89,8 @@ class Gamma(ParametricLikelihood):
 
     def distribution(self, eta: Array) -> Any:
         """Gamma of this shape and the mean exp(eta)."""
-        return stats.gamma(self.known, scale=_exp(eta) / self.known)
+        mean = _exp(np.maximum(eta, -LARGEST_LOG))  # of a scale of 0 SciPy knows nothing
+        return stats.gamma(self.known, scale=mean / self.known)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""

@@ -28,6 +28,11 @@ def exp(eta: Array) -> Array:
         return np.asarray(np.exp(np.minimum(eta, LARGEST_LOG)))
 
 
+def as_scale(eta: Array) -> Array:
+    """The exponential, which is never 0: of a scale of 0 SciPy's distributions know nothing."""
+    return np.asarray(np.exp(np.clip(eta, -LARGEST_LOG, LARGEST_LOG)))
+
+
 def check_positive(y: Array, name: str) -> None:
     """Raise ``ValueError`` unless all are positive and finite, naming the first row."""
     named_row(
@@ -139,7 +144,7 @@ class ExponentialTime(Lifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
-        return stats.expon(scale=exp(eta))
+        return stats.expon(scale=as_scale(eta))
 
 
 # In files, "Exponential" is a way to forget.
@@ -181,7 +186,7 @@ class Weibull(ShapedLifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Weibull of this shape and the scale exp(eta)."""
-        return stats.weibull_min(self.known, scale=exp(eta))
+        return stats.weibull_min(self.known, scale=as_scale(eta))
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,7 @@ class LogLogistic(ShapedLifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Log-logistic of this shape and the median exp(eta)."""
-        return stats.fisk(self.known, scale=exp(eta))
+        return stats.fisk(self.known, scale=as_scale(eta))
 
 
 @dataclass(frozen=True)
@@ -261,4 +266,4 @@ class LogNormal(ParametricLikelihood, Lifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Log-normal around the median exp(eta)."""
-        return stats.lognorm(self.known, scale=exp(eta))
+        return stats.lognorm(self.known, scale=as_scale(eta))

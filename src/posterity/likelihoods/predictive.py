@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 113)[:, None]
 SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
+# Share of a mean at the last node from which on a like part, or more, of it is beyond.
+# Beyond the largest mean, exponentials have been cut off.
+MOST_OUTSIDE, LARGEST_MEAN = 0.01, 1e100
 # Where eta is known.
 ONE_NODE, ONE_SHARE = np.zeros((1, 1)), np.ones((1, 1))
 # The ensemble of the score: fewer nodes, and quantiles at each.
@@ -165,7 +168,13 @@ class Predictive(RowDistribution):
         return np.arange(self.eta_mean.size).reshape(self.shape)
 
     def _expect(self, _: Array, mean: Array, std: Array) -> Array:
-        return self._average(mean, std, lambda observed: observed.mean())
+        """The mean: infinite where the outermost node has much of it, and so more is beyond."""
+        nodes, shares = (NODES, SHARES) if std.any() else (ONE_NODE, ONE_SHARE)
+        parts = shares * self.likelihood.distribution(mean + std * nodes).mean()
+        centre, size = np.sum(parts, axis=0), np.sum(np.abs(parts), axis=0)
+        lost = (np.abs(parts[-1]) > MOST_OUTSIDE * size) | (size > LARGEST_MEAN)
+        lost &= len(nodes) > 1
+        return np.asarray(np.where(lost, np.copysign(np.inf, centre), centre))
 
     def _vary(self, _: Array, mean: Array, std: Array) -> Array:
         observed = self.likelihood.distribution(mean + std * NODES)
