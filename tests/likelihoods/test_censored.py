@@ -9,6 +9,7 @@ from scipy import stats
 
 from posterity import BayesianGeneralizedLinear
 from posterity.files import dumps, loads
+from posterity.forgetting import Window
 from posterity.likelihoods import (
     Censored,
     Exponential,
@@ -160,3 +161,16 @@ def test_a_target_must_have_two_numbers():
         fit(X, y).learn_one(X[0], 3.0)
     with pytest.raises(TypeError, match="Censored needs an instance"):
         Censored("weibull")
+
+
+@pytest.mark.parametrize("shape", [1.5, None])
+def test_a_window_of_censored_rows_knows_the_last_ones(shape):
+    rng = np.random.default_rng(0)
+    X, life = rng.normal(size=(30, 1)), rng.weibull(1.5, 30)
+    y = np.column_stack([np.minimum(life, 1.0), np.where(life < 1.0, life, np.inf)])
+    y[5, 0] = -np.inf if np.isfinite(y[5, 1]) else y[5, 0]
+    window = BayesianGeneralizedLinear(Censored(Weibull(shape)), forgetting=Window(20))
+    for x, ends in zip(X, y, strict=True):
+        window.learn_one(x, ends)
+    last = BayesianGeneralizedLinear(Censored(Weibull(shape))).fit(X[10:], y[10:])
+    assert_allclose(window.coef_, last.coef_, atol=1e-3)

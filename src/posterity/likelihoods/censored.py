@@ -13,6 +13,18 @@ from posterity.likelihoods.wrapped import Wrapped
 
 Array = NDArray[np.float64]
 
+# A smaller probability between two ends is a matter of rounding.
+LEAST_PROBABILITY = 1e-300
+
+
+def score_ends(predictive: Any, low: Array, high: Array) -> Array:
+    """Log density (n,) where both ends are one number, log probability between them elsewhere."""
+    seen, end = low == high, np.where(np.isfinite(low), low, high)
+    under = np.where(low > -np.inf, predictive.cdf(np.nextafter(end, -np.inf)), 0.0)
+    below = np.where(high < np.inf, predictive.cdf(np.where(high < np.inf, high, end)), 1.0)
+    between = np.log(np.maximum(below - under, LEAST_PROBABILITY))
+    return np.where(seen, predictive.logpdf(end), between)
+
 
 @dataclass(frozen=True)
 class Censored(Wrapped):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions.in_sequence import in_sequence
 from posterity.factor.rows import as_columns, as_targets
+from posterity.likelihoods.censored import score_ends
 from posterity.noise import Joint
 from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import clip_log_densities
@@ -190,4 +191,6 @@ class RefittedWindow(Hypotheses):
 
 def score(predictive: Any, rows: WindowRows) -> float:
     """Return the sum of the log densities of rows, times their weights."""
-    return float(rows.weights @ clip_log_densities(predictive.logpdf(rows.y)))
+    of_ends = rows.y.ndim == 2
+    densities = score_ends(predictive, *rows.y.T) if of_ends else predictive.logpdf(rows.y)
+    return float(rows.weights @ clip_log_densities(densities))
