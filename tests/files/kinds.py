@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from files_models import COUNTS, LABELS, THREE, X, Y, cases, taught
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
@@ -160,6 +161,7 @@ def _targets_and_noises() -> Iterator[Kind]:
     whole = np.round(np.abs(Y))
     linear, prior = BayesianLinearRegression, Normal(1.0, 0.5)
     positive = np.exp(0.1 * Y)
+    censored = np.column_stack([positive, np.where(COUNTS > 1.0, positive, np.inf)])
     generalized, binary = BayesianGeneralizedLinear, (LABELS == "yes") * 1.0
     logistic, shared = BayesianLogisticRegression, strategies.SharedScale()
     slow, fast = Stabilized(discount=0.98), Adaptive(discounts=(1.0, 0.9))
@@ -204,10 +206,26 @@ def _targets_and_noises() -> Iterator[Kind]:
         ("tweedie", generalized(families.Tweedie(1.5, 1.0)), whole),
         ("beta", generalized(families.Beta(4.0)), positive / (1.0 + positive)),
         ("von mises", generalized(families.VonMises(4.0)), np.tanh(Y)),
+        ("ratings", generalized(families.Ordinal(3)), THREE * 1.0),
+        ("walks", linear(forgetting=Adaptive()), Y),
+        ("censored", generalized(families.Censored(families.Weibull(2.0))), censored),
+        ("truncated", generalized(families.Truncated(families.Poisson(), low=0.0)), whole + 1.0),
+        ("zero inflated", generalized(families.ZeroInflated(families.Poisson(), 0.5)), whole),
+        ("hurdle", generalized(families.Hurdle(families.Poisson(), 0.5)), whole),
     ]  # fmt: skip
     for name, model, y in each:
         yield Kind(name, _fit(model, y), _dense(y))
+    yield _categories()
     yield _varying_features()
+
+
+def _categories() -> Kind:
+    frame = pd.DataFrame({"x": X[:60, 0], "zone": [*"abc"] * 20})
+
+    def make() -> Any:
+        return BayesianLinearRegression().fit(frame[:50], Y[:50]).partial_fit(frame[50:], Y[50:60])
+
+    return Kind("categories", make, _learning(frame[:6], {"x": 0.5, "zone": "b"}, Y[:6]))
 
 
 def _varying_features() -> Kind:
@@ -368,7 +386,6 @@ def _forecaster(name: str, model: Any, series: Any, more: Any) -> Kind:
 
 
 def _dated(name: str, model: Any, table: dict[str, Any]) -> Kind:
-    import pandas as pd
 
     whole = pd.Series(table["value"], index=pd.DatetimeIndex(table["time"]))
     return _forecaster(name, model, whole[:-2], whole[-2:])
