@@ -194,7 +194,6 @@ def _targets_and_noises() -> Iterator[Kind]:
         ("poisson likelihood", generalized(families.Poisson()), whole),
         ("negative binomial likelihood", generalized(families.NegativeBinomial(0.5)), whole),
         ("clustered counts", generalized(families.LinearNegativeBinomial(0.5)), whole),
-        ("generalized poisson", generalized(families.GeneralizedPoisson(0.5)), whole),
         ("geometric", generalized(families.Geometric()), whole),
         ("binomial", generalized(families.Binomial(9)), whole % 9.0),
         ("beta binomial", generalized(families.BetaBinomial(9, 2.0)), whole % 9.0),

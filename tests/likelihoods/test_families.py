@@ -18,7 +18,6 @@ from posterity.likelihoods import (
     Binomial,
     Exponential,
     Gamma,
-    GeneralizedPoisson,
     Geometric,
     InverseGaussian,
     Likelihood,
@@ -53,7 +52,6 @@ CASES: list[tuple[Any, tuple[float, ...]]] = [
     (BetaBinomial(7, 3.0), (0.0, 3.0)),
     (Geometric(), (0.0, 3.0)),
     (LinearNegativeBinomial(0.7), (0.0, 3.0)),
-    (GeneralizedPoisson(0.7), (0.0, 1.0, 3.0)),
     (SkewNormal(3.0, 0.5), (-1.0, 0.7)),
     (SkewNormal(-2.0), (0.3,)),
     (VonMises(4.0), (-2.0, 0.5)),
@@ -327,7 +325,6 @@ def test_predictions_with_a_parameter_for_each_row_are_those_of_some_rows() -> N
         (Binomial(3), 4.0, "y in row 1 is 4: a number of successes must be a whole number, 0 to 3"),
         (BetaBinomial(3), 0.5, "y in row 1 is 0.5: a number of successes"),
         (VonMises(), 180.0, "y in row 1 is 180: a direction under VonMises must lie from -pi"),
-        (GeneralizedPoisson(), -1.0, "y in row 1 is -1: a count must be a whole number"),
         (LinearNegativeBinomial(), 0.5, "y in row 1 is 0.5: a count must be a whole number"),
     ],
 )

@@ -91,7 +91,6 @@ HOMES = {
     "ExponentialTime": "posterity.likelihoods.lifetimes",
     "Gamma": "posterity.likelihoods",
     "Gaussian": "posterity.likelihoods",
-    "GeneralizedPoisson": "posterity.likelihoods",
     "Geometric": "posterity.likelihoods",
     "InverseGaussian": "posterity.likelihoods",
     "LaplaceNoise": "posterity.likelihoods",

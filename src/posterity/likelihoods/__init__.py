@@ -21,7 +21,6 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
-from posterity.likelihoods.generalized_poisson import GeneralizedPoisson
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
@@ -45,7 +44,6 @@ __all__ = [
     "Exponential",
     "Gamma",
     "Gaussian",
-    "GeneralizedPoisson",
     "Geometric",
     "Hurdle",
     "InverseGaussian",

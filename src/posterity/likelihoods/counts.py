@@ -46,8 +46,7 @@ def check_counts(y: Array) -> None:
     )
 
 
-def rate_of(eta: Array) -> Array:
-    """Exp(eta), which does not overflow."""
+def _rate(eta: Array) -> Array:
     with np.errstate(under="ignore"):
         return np.exp(np.minimum(eta, LARGEST_LOG))
 
@@ -68,7 +67,7 @@ class Counts(Likelihood):
 
     def mean(self, eta: Array) -> Array:
         """The rate exp(eta)."""
-        return rate_of(eta)
+        return _rate(eta)
 
     def link_function(self, mean: Array) -> Array:
         """The log of the rate."""
@@ -98,21 +97,21 @@ class Poisson(Counts):
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """y eta - exp(eta) - log y!."""
-        return y * eta - rate_of(eta) - gammaln(np.asarray(y) + 1.0)
+        return y * eta - _rate(eta) - gammaln(np.asarray(y) + 1.0)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """y - exp(eta) and exp(eta)."""
-        rate = rate_of(eta)
+        rate = _rate(eta)
         return y - rate, rate
 
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """Averages of log density, slope and curvature: the rate's is exp(mean + variance / 2)."""
-        rate = rate_of(mean + 0.5 * variance)
+        rate = _rate(mean + 0.5 * variance)
         return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
     def distribution(self, eta: Array) -> Any:
         """Poisson of the rate exp(eta)."""
-        return stats.poisson(rate_of(eta))
+        return stats.poisson(_rate(eta))
 
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -165,7 +164,7 @@ class QuadraticVariance(Counts):
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the rate exp(eta)."""
-        return negative_binomial(1.0 / self.known, 1.0 / (1.0 + self.known * rate_of(eta)))
+        return negative_binomial(1.0 / self.known, 1.0 / (1.0 + self.known * _rate(eta)))
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -243,20 +242,20 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
-        r, more = rate_of(eta) / self.known, np.log1p(self.known)
+        r, more = _rate(eta) / self.known, np.log1p(self.known)
         constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """r (psi(y + r) - psi(r) - log(1 + excess)), and its curvature."""
-        r = np.maximum(rate_of(eta) / self.known, LEAST_SIZE)
+        r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
         usual = r * r * np.maximum(trigamma(r) - trigamma(y + r), 0.0)
         return slope, keep_positive(usual - slope, usual)
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the mean exp(eta)."""
-        size = np.maximum(rate_of(eta) / self.known, LEAST_SIZE)
+        size = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         return negative_binomial(size, 1.0 / (1.0 + self.known))
 
 

@@ -15,7 +15,6 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
-from posterity.likelihoods.generalized_poisson import GeneralizedPoisson
 from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
 from posterity.likelihoods.noises import StudentT
@@ -30,7 +29,6 @@ NAMED: dict[str, type[Likelihood]] = {
     "geometric": Geometric,
     "negative binomial": NegativeBinomial,
     "linear negative binomial": LinearNegativeBinomial,
-    "generalized poisson": GeneralizedPoisson,
     "gamma": Gamma,
     "inverse gaussian": InverseGaussian,
     "tweedie": Tweedie,
