@@ -347,7 +347,8 @@ class Model(ModelReader, BaseEstimator):
             raise ValueError(
                 f"the model has {count} variances and correlations of groups and parameters of the "
                 f"likelihood, and at most {MOST_COORDINATES} are integrated over: write "
-                "(1 + x || g), which has no correlations, or fewer effects"
+                "(1 + x || g), which has no correlations, s(x, by=g, id=1), whose curves have one "
+                "variance, or fewer effects"
             )
         return design, engine
 
