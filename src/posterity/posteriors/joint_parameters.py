@@ -107,6 +107,12 @@ class JointParameters(ApartFromCoefficients):
     def unlearn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Unlearn rows: what they would tell if they came again."""
         left = self._add(self._find(likelihood, rows), -rows.n_rows, times=-1.0)
+        if np.linalg.eigvalsh(left.told.precision).min(initial=np.inf) <= 0.0:
+            raise ValueError(
+                "less than nothing would be left of what rows say of "
+                f"{', '.join(one.name for one in likelihood.parameters)}: rows that came early "
+                "said less then than is taken out now; fit the remaining rows again"
+            )
         return replace(left, due=0.0)
 
     def merge(self, other: Self, likelihood: Likelihood) -> Self:
