@@ -159,3 +159,14 @@ def test_one_inside_another():
 def test_a_truncated_model_comes_back_from_its_file():
     model = BayesianGeneralizedLinear(Truncated(Poisson(), low=1)).fit([[0.0], [1.0]], [1.0, 3.0])
     assert loads(dumps(model)).coef_ == model.coef_
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_first_amount_of_a_hurdle_may_be_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 1)), rng.gamma(2.0, size=20) * (np.arange(20) % 2)
+    model = BayesianGeneralizedLinear(Hurdle(Gamma(2.0), 1.0))
+    model.fit(X[:1], y[:1])
+    assert abs(model.intercept_) < 1.0
+    amounts = BayesianGeneralizedLinear(Gamma(2.0)).fit(X[1::2], y[1::2])
+    assert_allclose(model.fit(X, y).coef_, amounts.coef_, atol=0.05)
