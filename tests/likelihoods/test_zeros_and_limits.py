@@ -160,3 +160,14 @@ def test_files_hold_a_limit_that_is_open() -> None:
     X, y = np.arange(8.0)[:, None], np.array([1.0, 2.0, 1.0, 3.0, 2.0, 1.0, 4.0, 2.0])
     model = BayesianGeneralizedLinear(Truncated(Poisson(), low=0.0)).fit(X, y)
     assert (loads(dumps(model)).predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_first_amount_of_a_hurdle_may_be_zero():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 1)), rng.gamma(2.0, size=20) * (np.arange(20) % 2)
+    model = BayesianGeneralizedLinear(Hurdle(Gamma(2.0), 1.0))
+    model.fit(X[:1], y[:1])
+    assert abs(model.intercept_) < 1.0
+    amounts = BayesianGeneralizedLinear(Gamma(2.0)).fit(X[1::2], y[1::2])
+    assert_allclose(model.fit(X, y).coef_, amounts.coef_, atol=0.05)

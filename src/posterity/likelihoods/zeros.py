@@ -162,6 +162,11 @@ class Hurdle(Zeros):
         above = self.likelihood.log_tails(np.zeros(()), eta)[1]
         return np.asarray(log_expit(-np.log(self.zero_odds)) - above)
 
+    def start(self, y: Array) -> Array:
+        """Starting values of the likelihood: zeros, which say nothing of eta, have the mean."""
+        some = y > 0.0
+        return super().start(np.where(some, y, np.mean(y[some]) if some.any() else 1.0))
+
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless others than zeros are positive, and the likelihood's."""
         named_row(y, y >= 0.0, "under a hurdle a target is 0 or positive")
