@@ -66,8 +66,10 @@ class Reading(NamedTuple):
         if self.terms is None or not self.terms.parameters:
             return likelihood
         powers = np.array([one.power for one in self.terms.parameters])
-        values = np.exp([self.terms.phi(node.at) for node in self.nodes])
-        return likelihood.with_parameters((weights @ values**powers) ** (1.0 / powers))
+        t = np.array([self.terms.phi(node.at) for node in self.nodes])
+        middle = weights @ t  # all that there is of a power of 0
+        away = (weights @ np.exp(powers * (t - middle))) ** (1.0 / np.where(powers, powers, 1.0))
+        return likelihood.with_parameters(np.exp(middle) * away)
 
 
 class Likeliest(NamedTuple):
