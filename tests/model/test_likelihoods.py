@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from posterity import Model
+from posterity import BayesianGeneralizedLinear, Model
 from posterity.files import dumps, loads
 from posterity.likelihoods import (
     Censored,
@@ -28,6 +28,7 @@ from posterity.likelihoods import (
     NegativeBinomial,
     Ordinal,
     Poisson,
+    Tweedie,
 )
 from posterity.likelihoods.words import NAMED
 
@@ -233,3 +234,14 @@ def test_old_rows_are_forgotten(likelihood: str) -> None:
     for model in (found[1], whole):
         assert model.predict(frame) == pytest.approx(found[0].predict(frame), rel=1e-3)
     assert found[0]._engine.n_effective_ < 10.0
+
+
+def test_the_dispersion_of_tweedie_is_learned_by_formula_too():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    y = Tweedie(1.5, 2.0).distribution(1.0 + 0.5 * x).rvs(random_state=rng)
+    model = Model("y ~ x", likelihood="tweedie:1.5").fit(pd.DataFrame({"x": x, "y": y}))
+    plain = BayesianGeneralizedLinear("tweedie:1.5").fit(x[:, None], y)
+    np.testing.assert_allclose(
+        model.predict(pd.DataFrame({"x": x})), plain.predict(x[:, None]), rtol=0.1
+    )
