@@ -17,6 +17,7 @@ from posterity.likelihoods.likelihood import (
     Kernel,
     Likelihood,
     ParametricLikelihood,
+    exp_up_to,
     keep_positive,
     named_row,
 )
@@ -47,8 +48,7 @@ def check_counts(y: Array) -> None:
 
 
 def _rate(eta: Array) -> Array:
-    with np.errstate(under="ignore"):
-        return np.exp(np.minimum(eta, LARGEST_LOG))
+    return exp_up_to(LARGEST_LOG, eta)
 
 
 class Counts(Likelihood):

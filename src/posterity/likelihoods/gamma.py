@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
-from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import ParametricLikelihood, exp_up_to, named_row
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -19,11 +19,6 @@ Array = NDArray[np.float64]
 LARGEST_LOG, LARGEST = 700.0, 1e290
 # Mean and standard deviation of the log of the shape before data.
 MEAN, SD = 1.0, 2.0
-
-
-def _exp(eta: Array) -> Array:
-    with np.errstate(under="ignore"):
-        return np.exp(np.minimum(eta, LARGEST_LOG))
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Gamma(ParametricLikelihood):
 
     def mean(self, eta: Array) -> Array:
         """The mean exp(eta)."""
-        return _exp(eta)
+        return exp_up_to(LARGEST_LOG, eta)
 
     def link_function(self, mean: Array) -> Array:
         """The log of the mean."""
@@ -89,7 +84,9 @@ class Gamma(ParametricLikelihood):
 
     def distribution(self, eta: Array) -> Any:
         """Gamma of this shape and the mean exp(eta)."""
-        mean = _exp(np.maximum(eta, -LARGEST_LOG))  # of a scale of 0 SciPy knows nothing
+        mean = exp_up_to(
+            LARGEST_LOG, np.maximum(eta, -LARGEST_LOG)
+        )  # of a scale of 0 SciPy knows nothing
         return stats.gamma(self.known, scale=mean / self.known)
 
     def check_targets(self, y: Array) -> None:
@@ -105,7 +102,7 @@ class Gamma(ParametricLikelihood):
     def _compute_share(y: Array, log_factor: Array) -> Array:
         """Targets over their mean, exp(-log_factor)."""
         with np.errstate(over="ignore", under="ignore"):
-            return np.minimum(y * _exp(log_factor), LARGEST)
+            return np.minimum(y * exp_up_to(LARGEST_LOG, log_factor), LARGEST)
 
     def _compute_log_density(self, y: Array, eta: Array, share: Array) -> Array:
         shape = self.known

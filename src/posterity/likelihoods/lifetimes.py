@@ -11,7 +11,12 @@ from scipy import stats
 from scipy.special import expit, log_expit, log_ndtr
 
 from posterity.likelihoods.classes import LOG_ROOT_2PI
-from posterity.likelihoods.likelihood import Likelihood, ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import (
+    Likelihood,
+    ParametricLikelihood,
+    exp_up_to,
+    named_row,
+)
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -24,8 +29,7 @@ MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))
 
 def exp(eta: Array) -> Array:
     """The exponential, which does not overflow."""
-    with np.errstate(under="ignore"):
-        return np.asarray(np.exp(np.minimum(eta, LARGEST_LOG)))
+    return exp_up_to(LARGEST_LOG, eta)
 
 
 def as_scale(eta: Array) -> Array:
