@@ -14,7 +14,7 @@ from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
 from posterity.linear.base import LinearModel
 from posterity.linear.effects import average_effects, compute_explained_share
-from posterity.linear.explaining import explain
+from posterity.linear.explaining import Explains
 from posterity.linear.inputs import read_points
 from posterity.linear.later import wait_until
 from posterity.linear.named import wrap_read_rows
@@ -24,7 +24,7 @@ from posterity.other_names import accept_other_names
 Array = NDArray[np.float64]
 
 
-class LinearReader(LinearModel):
+class LinearReader(Explains, LinearModel):
     """A linear model that is asked about rows; how it learns them is another matter."""
 
     def at(self, time: float) -> Self:
@@ -189,52 +189,6 @@ class LinearReader(LinearModel):
         (5, 2)
         """
         return self._eta_draws(X, size, rng, None)
-
-    def explain(
-        self, x: ArrayLike | Mapping[str, Any], *, X: TableLike | None = None, level: float = 0.95
-    ) -> Any:
-        """Table of what each feature of one row adds to its prediction, with intervals.
-
-        The rows of the table are the prediction of the average row, what each feature adds to that
-        because it is not the average, and their sum, the prediction of this row. Predictions are
-        of the expected target; of labels its log odds, of counts the log of the rate, with ratios,
-        exp, beside them.
-
-        Parameters
-        ----------
-        x : (m,) array or mapping of names
-            The row, as :meth:`predict_one` takes it.
-        X : (n, m) array or data frame, optional
-            Rows to compare with: each feature adds what the prediction changes by on average when
-            it alone gets the value that it has in ``x``. By default the average of those learned,
-            each counted by its weight today; features of which a basis makes functions then go
-            together where that is no mapping of columns.
-            Without an intercept, and without ``X``, the row is compared with zeros.
-        level : float, default 0.95
-            Probability that an interval holds what it is of.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Labelled by the features' names, with the columns value, mean, sd, low and high.
-            What features of ``X`` do together and not alone, through a basis, has a row of its own.
-
-        Raises
-        ------
-        ImportError
-            If pandas is not installed.
-        ValueError
-            If several numbers are expected of a row.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]], [1.0, 4.0, 5.1, 6.0]
-        >>> model = BayesianLinearRegression(prior_precision=0.0).fit(X, y)
-        >>> model.explain([3.0, 2.0])["mean"].astype(float).round(1).to_dict()
-        {'(average)': 4.0, 'x0': 3.0, 'x1': -1.0, '(this row)': 6.0}
-        """
-        return explain(self, x, X, level)
 
     @accept_other_names
     def average_effects(
