@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.evaluation.pit import PIT, count_bins
 from posterity.kernel.values import read_floats
+from posterity.likelihoods.censored import score_ends
 
 FloatArray = NDArray[np.float64]
 
 # Times at which the Brier score is asked for: these shares of the events are over by then.
 SHARES = np.linspace(0.1, 0.9, 9)
-LEAST_PROBABILITY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,11 @@ def score_survival(
     asked = np.quantile(low[seen], SHARES) if times is None else read_floats(times, "times")
     below = np.where(seen, predictive.cdf(low), predictive.cdf(np.nextafter(low, -np.inf)))
     above = np.where(seen, below, np.where(cut, 1.0, predictive.cdf(high)))
-    density = predictive.logpdf(np.where(np.isfinite(low), low, high))
-    between = np.log(np.maximum(above - below, LEAST_PROBABILITY))
     drawn = below + (above - below) * np.random.default_rng(rng).random(len(low))
     some = np.flatnonzero(seen | cut)
     alive = predictive.sf(asked[:, None])[:, some]
     return SurvivalScores(
-        float(np.mean(np.where(seen, density, between))),
+        float(np.mean(score_ends(predictive, low, high))),
         _count_concordant(low[some], seen[some], predictive.median()[some]),
         asked,
         _compute_brier(low[some], seen[some], asked, alive),

@@ -12,9 +12,15 @@ from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.lifetimes import LARGEST_LOG, as_scale, check_positive, exp
 from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.positive import (
+    LARGEST_LOG,
+    as_scale,
+    bounded_exp,
+    check_positive,
+    log_near_mean,
+)
 
 Array = NDArray[np.float64]
 
@@ -66,11 +72,11 @@ class PowerOfMean(ParametricLikelihood):
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
-        return np.log(0.5 * (y + np.mean(y)) + 1e-300)
+        return log_near_mean(y, 1e-300)
 
     def mean(self, eta: Array) -> Array:
         """The mean exp(eta)."""
-        return exp(eta)
+        return bounded_exp(eta)
 
     def link_function(self, mean: Array) -> Array:
         """The log of the mean."""
@@ -83,7 +89,7 @@ class PowerOfMean(ParametricLikelihood):
     def _raise(self, y: Array, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
         """Averages of y exp(eta)^(1 - power) and exp(eta)^(2 - power), over the dispersion."""
         first, second = (
-            exp(k * mean + 0.5 * k * k * np.asarray(variance)) / self.known
+            bounded_exp(k * mean + 0.5 * k * k * np.asarray(variance)) / self.known
             for k in (1.0 - self.power, 2.0 - self.power)
         )
         return y * first, second

@@ -17,11 +17,11 @@ from posterity.likelihoods.likelihood import (
     Kernel,
     Likelihood,
     ParametricLikelihood,
-    exp_up_to,
     keep_positive,
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.positive import exp_up_to, log_near_mean
 from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
@@ -63,7 +63,7 @@ class Counts(Likelihood):
 
     def start(self, y: Array) -> Array:
         """Return starting values: the count's log rate, shrunk to the mean (as GLMs are fitted)."""
-        return np.log(0.5 * (y + np.mean(y)) + 0.1)
+        return log_near_mean(y, 0.1)
 
     def mean(self, eta: Array) -> Array:
         """The rate exp(eta)."""

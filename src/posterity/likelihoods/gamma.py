@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
-from posterity.likelihoods.likelihood import ParametricLikelihood, exp_up_to, named_row
+from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.positive import exp_up_to, log_near_mean
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ class Gamma(ParametricLikelihood):
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
-        return np.log(0.5 * (y + np.mean(y)))
+        return log_near_mean(y)
 
     def mean(self, eta: Array) -> Array:
         """The mean exp(eta)."""
@@ -84,9 +85,8 @@ class Gamma(ParametricLikelihood):
 
     def distribution(self, eta: Array) -> Any:
         """Gamma of this shape and the mean exp(eta)."""
-        mean = exp_up_to(
-            LARGEST_LOG, np.maximum(eta, -LARGEST_LOG)
-        )  # of a scale of 0 SciPy knows nothing
+        # Of a scale of 0 SciPy knows nothing.
+        mean = exp_up_to(LARGEST_LOG, np.maximum(eta, -LARGEST_LOG))
         return stats.gamma(self.known, scale=mean / self.known)
 
     def check_targets(self, y: Array) -> None:

@@ -14,37 +14,19 @@ from posterity.likelihoods.classes import LOG_ROOT_2PI
 from posterity.likelihoods.likelihood import (
     Likelihood,
     ParametricLikelihood,
-    exp_up_to,
-    named_row,
 )
 from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.positive import (
+    as_scale,
+    bounded_exp,
+    check_positive,
+    log_near_mean,
+)
 
 Array = NDArray[np.float64]
 
-# Beyond this the square of exp, times that of a shape, overflows.
-LARGEST_LOG = 300.0
 # Mean and standard deviation of the log of the shape before data, and its ends.
 MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))
-
-
-def exp(eta: Array) -> Array:
-    """The exponential, which does not overflow."""
-    return exp_up_to(LARGEST_LOG, eta)
-
-
-def as_scale(eta: Array) -> Array:
-    """The exponential, which is never 0: of a scale of 0 SciPy's distributions know nothing."""
-    return np.asarray(np.exp(np.clip(eta, -LARGEST_LOG, LARGEST_LOG)))
-
-
-def check_positive(y: Array, name: str) -> None:
-    """Raise ``ValueError`` unless all are positive and finite, naming the first row."""
-    named_row(
-        y,
-        (y > 0.0) & (y < np.inf),
-        f"{name} knows positive and finite numbers: leave zeros out, or model whether there is "
-        "more than nothing on its own",
-    )
 
 
 class Lifetime(Likelihood):
@@ -89,7 +71,7 @@ class Lifetime(Likelihood):
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
-        return np.log(0.5 * (y + np.mean(y)))
+        return log_near_mean(y)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""
@@ -109,18 +91,22 @@ class ShapedLifetime(ParametricLikelihood, Lifetime):
         return self.known
 
 
-def _smallest_extreme_value(e: Array) -> tuple[Array, Array, Array]:
-    hazard = exp(e)
-    return e - hazard, 1.0 - hazard, hazard
+class SmallestOfMany:
+    """Where e is the log of a standard exponential time: a smallest extreme value."""
 
+    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
+        """Of e - exp(e)."""
+        hazard = bounded_exp(e)
+        return e - hazard, 1.0 - hazard, hazard
 
-def _tails_of_smallest(e: Array) -> tuple[Array, Array]:
-    hazard = exp(e)
-    return np.log(-np.expm1(-hazard)), -hazard
+    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
+        """Log(1 - exp(-exp(e))) and -exp(e)."""
+        hazard = bounded_exp(e)
+        return np.log(-np.expm1(-hazard)), -hazard
 
 
 @dataclass(frozen=True)
-class ExponentialTime(Lifetime):
+class ExponentialTime(SmallestOfMany, Lifetime):
     """A waiting time of the mean exp(eta), for what comes at a constant rate exp(-eta).
 
     Examples
@@ -138,14 +124,6 @@ class ExponentialTime(Lifetime):
         """The shape: 1, of a constant hazard."""
         return 1.0
 
-    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
-        """Of the smallest of many: e - exp(e)."""
-        return _smallest_extreme_value(e)
-
-    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
-        """Log(1 - exp(-exp(e))) and -exp(e)."""
-        return _tails_of_smallest(e)
-
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
         return stats.expon(scale=as_scale(eta))
@@ -156,7 +134,7 @@ Exponential = ExponentialTime
 
 
 @dataclass(frozen=True)
-class Weibull(ShapedLifetime):
+class Weibull(SmallestOfMany, ShapedLifetime):
     """A lifetime of the scale exp(eta): its hazard grows (shape > 1) or falls with age.
 
     ``P(Y > y) = exp(-(y / exp(eta)) ** shape)``; the mean is exp(eta) Gamma(1 + 1 / shape).
@@ -179,14 +157,6 @@ class Weibull(ShapedLifetime):
     """
 
     shape: float | None = None
-
-    def of_error(self, e: Array) -> tuple[Array, Array, Array]:
-        """Of the smallest of many: e - exp(e)."""
-        return _smallest_extreme_value(e)
-
-    def tails_of_error(self, e: Array) -> tuple[Array, Array]:
-        """Log(1 - exp(-exp(e))) and -exp(e)."""
-        return _tails_of_smallest(e)
 
     def distribution(self, eta: Array) -> Any:
         """Weibull of this shape and the scale exp(eta)."""

@@ -235,12 +235,6 @@ class ParametricLikelihood(Likelihood):
         return self.parameter.name, getattr(self, self.parameter.name)
 
 
-def exp_up_to(largest: float, eta: Array) -> Array:
-    """The exponential, as that of ``largest`` beyond it."""
-    with np.errstate(under="ignore"):
-        return np.asarray(np.exp(np.minimum(eta, largest)))
-
-
 def keep_positive(curvature: Array, usual: Array) -> Array:
     """Curvatures (n,), where these are negative or small a share of the ``usual``, positive, ones.
 
