@@ -10,7 +10,9 @@ from scipy.optimize import approx_fprime, minimize
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import search
-from posterity.evidence.shared import GroupSample, _Deviance, _Frame
+from posterity.evidence._group_deviance import Deviance
+from posterity.evidence._group_frame import GroupFrame
+from posterity.evidence.groups import GroupSample
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -20,7 +22,7 @@ NOISES: list[Noise] = [LearnedNoise(0.0, 0.0), LearnedNoise(2.0, 1.0), KnownNois
 
 def task_of(
     seed: int, p: int, groups: int, rows: int, noise: Noise, strength: float = 1.0
-) -> _Deviance:
+) -> Deviance:
     rng = np.random.default_rng(seed)
     numbers = rng.integers(0, groups, size=groups * rows).astype(np.int32)
     X = rng.normal(size=(len(numbers), p)) * rng.choice([0.1, 1.0, 10.0], size=p)
@@ -30,9 +32,9 @@ def task_of(
     bank.grow(groups)
     bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
     sample = GroupSample(bank.rows(), bank.count.copy(), bank.residuals())
-    frame = _Frame.of(sample, noise, intercept=False)
+    frame = GroupFrame.of(sample, noise, intercept=False)
     prior = CovariancePrior(strength, frame.scale)
-    return _Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)
+    return Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)
 
 
 @settings(max_examples=25)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from posterity import BayesianLinearRegression, GroupedRegression
-from posterity.evidence.shared import MEAN_VARIANCE
+from posterity.evidence._group_frame import MEAN_VARIANCE
 from posterity.likelihoods import Gaussian
 
 Array = NDArray[np.float64]

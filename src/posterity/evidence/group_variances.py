@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
-from posterity.evidence.shared import GroupSample, SharedPrior
+from posterity.evidence.groups import GroupSample, SharedPrior
 from posterity.factor.grouped import GroupBank, have_equal_targets, whiten_groups
 from posterity.noise import Noise
 

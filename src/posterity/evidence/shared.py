@@ -19,130 +19,28 @@ evidence leaves open, to first order, and described by the best D.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
-from posterity.evidence._covariance_prior import CovariancePrior
-from posterity.evidence._covariance_search import DeviancePoint, search, search_from
-from posterity.evidence.columns import PINNING_PRECISION
+from posterity.evidence._group_deviance import (
+    MeansRegression,
+    compute_expected_root,
+    find_covariance,
+)
+from posterity.evidence._group_frame import CONSTANT, GroupFrame, triangulate
+from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior, make_factor
 from posterity.factor import Factor
-from posterity.factor.grouped import whiten_groups
 from posterity.factor.parallel import limit_blas_threads
-from posterity.noise import KnownNoise, Noise
+from posterity.noise import Noise
 
 Array = NDArray[np.float64]
 
 # With at most this many groups, each gets a prior from the other groups.
 FEW_GROUPS = 16
-# Noise variance where the rows show none, relative to the variance of y.
-LEAST_NOISE = 1e-20
-# Strengths of the prior of D, in groups per coefficient, the strongest first.
-STRENGTHS = (64.0, 8.0, 1.0)
-# The tolerance at which these strengths are compared.
-ROUGH = 0.03
-# Largest increase of the log of an uncertain variance over groups.
-MOST_SPREAD = 1.0
-# Variances of eta under a likelihood: the largest expected over groups, and of their mean.
-LARGEST_VARIANCE, MEAN_VARIANCE = 4.0, 25.0
-# A feature with a variance below this share of its mean square is constant.
-CONSTANT = 1e-20
 # Largest signal variance under a unit-information prior, in units of the noise variance.
 _MOST_SIGNAL = 10.0
-
-
-@dataclass(frozen=True)
-class GroupSample:
-    """Groups to learn from: ``rows`` (g, p, p + 1) [R, z], and what they left over.
-
-    ``counts`` and ``residuals`` (g,) are each group's sums of weights, and of squares that no
-    coefficients explain. ``is_whole`` says whether there are no others. ``noise`` and ``effects``
-    (g,) are the variances of each group's noise, and of its effects, relative to those of all: rows
-    and residuals are in units in which these do not differ.
-    """
-
-    rows: Array
-    counts: Array
-    residuals: Array
-    is_whole: bool = True
-    noise: Array | None = None
-    effects: Array | None = None
-
-    @property
-    def count(self) -> float:
-        """The sum of all weights."""
-        return float(self.counts.sum())
-
-    @property
-    def residual(self) -> float:
-        """The sum of all residual sums of squares."""
-        return float(self.residuals.sum())
-
-    @property
-    def stretch(self) -> Array | float:
-        """(g, 1, 1) by how much more features count for effects than for the means."""
-        return 1.0 if self.effects is None else np.sqrt(self.effects)[:, None, None]
-
-    def scale(self, noise: Array, effects: Array) -> GroupSample:
-        """The same groups, which differ, in units in which they do not."""
-        rows = self.rows / np.sqrt(noise)[:, None, None]
-        rows[:, :, :-1] *= np.sqrt(effects)[:, None, None]
-        return GroupSample(rows, self.counts, self.residuals / noise, self.is_whole, noise, effects)
-
-
-@dataclass(frozen=True)
-class EtaScale:
-    """What is known beforehand where rows stand for others under a likelihood.
-
-    Of their linear predictor eta a change of 1 is substantial: its variance over groups is some
-    units at most, and its mean is near that at ``centre`` (p,), by some units. ``root`` (p, p) is
-    that of the mean of x x' over rows as they came. What targets tell of these is no scale: rows
-    without events lie as far off as the prior lets them.
-    """
-
-    root: Array
-    centre: Array
-
-
-@dataclass(frozen=True)
-class SharedPrior:
-    """The prior that groups share.
-
-    ``root`` (p, p) upper triangular, root'root the inverse of the D that groups are predicted with,
-    0 where that is flat; ``mean`` (p,); ``priors`` (k + 1, q, ld): as triangles, what each of the
-    first k groups comes from all others, and that of any other group, the uncertainty of the
-    mean included. ``residual`` is r^2, ``n_means`` that of means with a flat prior,
-    ``log_determinants`` what they and D bring to the evidence. ``best_root`` is that of the best D,
-    None where it is the same, and ``strength`` that of D's prior which the evidence favours.
-    ``own_noise`` (j + 1, 2) are the count and the residual that each of the first j groups, and any
-    other, has for noise of its own beside those of its rows; None where all have the same noise.
-    ``ratio`` (j + 1,) is by how much the variance of each one's noise differs more than that of its
-    effects; None: not at all.
-    """
-
-    root: Array
-    mean: Array
-    priors: Array
-    residual: float = 0.0
-    n_means: int = 0
-    log_determinants: float = 0.0
-    best_root: Array | None = None
-    strength: float = 0.0
-    own_noise: Array | None = None
-    ratio: Array | None = None
-
-    @property
-    def new_group_prior(self) -> Array:
-        """(q, ld) prior of a group of which no row has come."""
-        return self.priors[-1]
-
-    def covariance(self) -> Array:
-        """(p, p) the best D, relative to the noise; infinite variances where nothing is known."""
-        root = self.root if self.best_root is None else self.best_root
-        return _make_factor(root, self.mean).covariance()
 
 
 def learn_prior(
@@ -176,20 +74,20 @@ def learn_prior(
     scale
         What is known beforehand of rows under a likelihood.
     """
-    frame = _Frame.of(sample, noise, intercept=intercept, eta=scale)
+    frame = GroupFrame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
     means, free = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         root = np.eye(p) / np.sqrt(frame.scale)
-        return _make_shared_prior(frame, root, _MeansRegression(frame, means, free, root))
+        return _make_shared_prior(frame, root, MeansRegression(frame, means, free, root))
     with limit_blas_threads(p * (p + 1) // 2):
-        best = _find_covariance(frame, noise, means, free, tolerance, near).diagonalize()
+        best = find_covariance(frame, noise, means, free, tolerance, near).diagonalize()
     root, expected = (
-        _triangulate(np.asarray(np.linalg.inv(each)))
-        for each in (best.root, _compute_expected_root(best))
+        triangulate(np.asarray(np.linalg.inv(each)))
+        for each in (best.root, compute_expected_root(best))
     )
-    fitted = _MeansRegression(frame, means, free, root)
-    prior = _make_shared_prior(frame, expected, _MeansRegression(frame, means, free, expected))
+    fitted = MeansRegression(frame, means, free, root)
+    prior = _make_shared_prior(frame, expected, MeansRegression(frame, means, free, expected))
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
         prior,
@@ -207,9 +105,9 @@ def with_given_precision(
     scale: EtaScale | None = None,
 ) -> SharedPrior:
     """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
-    frame = _Frame.identity(sample, scale)
+    frame = GroupFrame.identity(sample, scale)
     root, mean = prior.root.copy(), prior.coefficients()[:, 0]
-    return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
+    return _make_shared_prior(frame, root, MeansRegression(frame, mean, free, root))
 
 
 def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
@@ -235,7 +133,7 @@ def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: 
         root[0] = np.where(varies, root[0, 0] * centre, 0.0)
         root[0, 0] = np.sqrt(squares[0])
     rows = max(1.0, len(squares) / _MOST_SIGNAL)
-    return _make_factor(np.sqrt(rows) * root, mean)
+    return make_factor(np.sqrt(rows) * root, mean)
 
 
 def learn_from_all(
@@ -245,292 +143,16 @@ def learn_from_all(
     scale: EtaScale | None = None,
 ) -> SharedPrior:
     """Return the statistics of all groups under a prior that was learned from some."""
-    frame = _Frame.identity(sample, scale)
+    frame = GroupFrame.identity(sample, scale)
     return _make_shared_prior(
-        frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
+        frame, prior.root, MeansRegression(frame, prior.mean, free, prior.root)
     )
-
-
-# ---- coordinates ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
-
-    ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
-    ``mean_rows`` (d, p + 1) are the prior of the means, rows and targets: none where it is flat.
-    """
-
-    independent: NDArray[np.bool_]
-    root: Array
-    rows: Array
-    sample: GroupSample
-    scale: float
-    is_informative: bool
-    mean_rows: Array
-    least: float = 1e-300
-
-    @classmethod
-    def of(
-        cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None = None
-    ) -> _Frame:
-        g, p, _ = sample.rows.shape
-        pooled = Factor(p)
-        stacked = sample.rows.reshape(g * p, p + 1)
-        pooled.append(stacked[:, :p], np.ascontiguousarray(stacked[:, p:]))
-        kept = pooled.determined
-        root = pooled.root[np.ix_(kept, kept)] / np.sqrt(max(sample.count, 1e-300))
-        if eta is not None:
-            own = _triangulate(eta.root[:, kept])
-            if (np.diag(own) > CONSTANT**0.5 * np.sqrt(np.sum(own**2, axis=0))).all():
-                root = own
-        # Group by group, here and below: many small products, for which BLAS starts no threads.
-        filled = _drop_empty_rows(sample.rows)
-        within = filled[:, :, :p][:, :, kept] @ np.linalg.inv(root)
-        rows = np.concatenate([within, filled[:, :, p:]], axis=2)
-        residual = float(pooled.residual()[0, 0]) + sample.residual
-        around = pooled.moments[int(intercept) :, 0]
-        total = float(around @ around) + residual
-        scale, is_informative = _compute_signal(sample, noise, total, residual, int(kept.sum()))
-        if eta is not None and is_informative:
-            scale = LARGEST_VARIANCE
-        own = _make_mean_rows(np.eye(len(root)), root, kept, eta)
-        least = max(LEAST_NOISE * total, 1e-300)
-        rows = np.ascontiguousarray(rows)
-        return cls(kept, root, rows, sample, scale, is_informative, own, least)
-
-    @classmethod
-    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> _Frame:
-        """The coefficients themselves."""
-        p, all_ = sample.rows.shape[1], np.ones(sample.rows.shape[1], dtype=bool)
-        root = np.eye(p) if eta is None else eta.root
-        own = _make_mean_rows(root, root, all_, eta)
-        return cls(all_, np.eye(p), _drop_empty_rows(sample.rows), sample, 1.0, True, own)
-
-    @property
-    def pins(self) -> Array:
-        """(d, p) rows that hold at 0 the coefficients of columns that depend on others.
-
-        None where there are other groups, whose columns may vary.
-        """
-        squares = np.sum(np.square(self.sample.rows[:, :, :-1]), axis=(0, 1))
-        sizes = np.sqrt(np.where(squares > 0.0, PINNING_PRECISION * squares, PINNING_PRECISION))
-        return np.asarray(np.diag(sizes)[~self.independent & self.sample.is_whole])
-
-    @property
-    def residual_df(self) -> float:
-        """Rows beyond those that each group's own coefficients fit."""
-        return self.sample.count - _count_ranks(self.sample)
-
-    def to_whitened(self, coefficients: Array) -> Array:
-        return self.root @ coefficients[self.independent]
-
-    def from_whitened(self, coefficients: Array) -> Array:
-        whole = np.zeros(len(self.independent))
-        whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
-        return whole
-
-    def expand_root(self, root: Array) -> Array:
-        """A root (p, p) for the coefficients themselves, 0 where columns depend on others."""
-        whole = np.zeros((len(self.independent),) * 2)
-        whole[np.ix_(self.independent, self.independent)] = root @ self.root
-        return whole
-
-
-def _make_mean_rows(
-    columns: Array, root: Array, kept: NDArray[np.bool_], eta: EtaScale | None
-) -> Array:
-    """The rows, in columns of a frame, of u ~ Normal(U centre, MEAN_VARIANCE / p)."""
-    if eta is None:
-        return np.zeros((0, len(columns) + 1))
-    size = np.sqrt(len(columns) / MEAN_VARIANCE)
-    return np.asarray(size * np.column_stack([columns, root @ eta.centre[kept]]))
-
-
-def _drop_empty_rows(rows: Array) -> Array:
-    """Drop rows of zeros from triangles (g, p, p + 1): most are, in groups of few rows."""
-    filled = rows.any(axis=2)
-    most = max(int(filled.sum(axis=1).max(initial=0)), 1)
-    if most == rows.shape[1]:
-        return rows
-    places = np.argsort(~filled, axis=1, kind="stable")[:, :most]
-    return np.ascontiguousarray(np.take_along_axis(rows, places[:, :, None], axis=1))
-
-
-def _compute_signal(
-    sample: GroupSample, noise: Noise, total: float, residual: float, rank: int
-) -> tuple[float, bool]:
-    """Variance of y relative to the noise's, at least 1, and whether the rows tell of any noise."""
-    count = sample.count
-    ranks = _count_ranks(sample)
-    if total <= 0.0 or count <= 0.0:
-        return 1.0, False
-    known = isinstance(noise, KnownNoise)
-    if count <= rank and not known:
-        return 1.0, False
-    if known:
-        variance = 1.0 / noise.precision(count, residual)
-    elif count - ranks >= 1.0:
-        variance = sample.residual / (count - ranks)
-    else:
-        variance = residual / (count - rank)
-    variance = max(variance, LEAST_NOISE * total / count)
-    return max(total / (count * variance), 1.0), True
-
-
-def _count_ranks(sample: GroupSample) -> float:
-    """Sum of the ranks of all groups."""
-    return float(np.count_nonzero(np.diagonal(sample.rows, axis1=1, axis2=2)))
-
-
-# ---- evidence ------------------------------------------------------------------------------------
-
-
-def _find_covariance(
-    frame: _Frame,
-    noise: Noise,
-    mean: Array,
-    free: NDArray[np.bool_],
-    tolerance: float,
-    near: SharedPrior | None,
-) -> DeviancePoint:
-    """The best D under the prior of that strength for which the evidence is highest.
-
-    From the most strict prior on, each from where the last one ended, until none is better. The
-    least is worth one group, but only where groups have rows to spare that tell of the noise.
-    """
-    p = len(frame.root)
-    known = None if near is None or p != len(near.root) else near.best_root
-    # Where columns depended on others their part of the root is 0: then the search begins anew.
-    if near is not None and near.strength and known is not None and np.diagonal(known).all():
-        task = _Deviance(frame, noise, mean, free, CovariancePrior(near.strength, frame.scale))
-        return search_from(task, frame.root @ np.linalg.inv(known), tolerance)
-    strengths = [each * p for each in STRENGTHS if p > 1]
-    if p == 1 or frame.residual_df >= len(frame.rows):
-        strengths.append(1.0)
-    lower: Any = np.tril_indices(p)
-    least = 0.1 * min(len(frame.rows) / frame.sample.count, 1.0)
-    tasks = [
-        _Deviance(frame, noise, mean, free, CovariancePrior(strength, frame.scale))
-        for strength in strengths
-    ]
-    best = search(tasks[0], p, least, frame.scale, ROUGH)
-    chosen, lowest = tasks[0], best.value + best.compute_volume(lower)
-    for task in tasks[1:]:
-        point = search_from(task, best.root, ROUGH)
-        deviance = point.value + point.compute_volume(lower)
-        if deviance >= lowest:
-            break
-        chosen, best, lowest = task, point, deviance
-    return search_from(chosen, best.root, tolerance)
-
-
-def _compute_expected_root(point: DeviancePoint) -> Array:
-    """A root of the mean of D over what the groups leave open of it."""
-    spread = point.compute_spread(np.tril_indices(len(point.root)))
-    return np.asarray(point.root * np.exp(0.5 * np.minimum(spread, MOST_SPREAD)))
-
-
-class _MeansRegression:
-    """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
-
-    def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
-        white, log_determinants = whiten_groups(root, frame.rows)
-        g = len(white)
-        self.W = white[:, :, :-1]
-        of_means = self.W / frame.sample.stretch
-        target = white[:, :, -1] - of_means[:, :, ~free] @ mean[~free]
-        self.columns = np.ascontiguousarray(of_means[:, :, free])
-        self.target = target
-        self.free = free
-        # Of fixed means the prior says nothing.
-        self.own = frame.mean_rows[:, np.append(free, True)]
-        self.factor = self._regress(self.columns, target)
-        self.fixed = np.where(free, 0.0, mean)
-        self.mean = self.fixed.copy()
-        self.mean[free] = self.factor.coefficients()[:, 0]
-        self.residual = float(self.factor.residual()[0, 0]) + frame.sample.residual
-        diagonal = np.diag(root)
-        own = 2.0 * float(np.sum(np.log(diagonal[diagonal > 0.0])))
-        self.log_determinants = (
-            g * own - float(np.sum(log_determinants)) - self.factor.log_determinant()
-        )
-        prior = self._regress(self.columns[:0], target[:0])
-        self.n_flat = self.factor.rank - prior.rank
-        self.log_determinants += prior.log_determinant()
-        if self.n_flat:  # their density is 1 in units of w: U is triangular, free the first or all
-            self.log_determinants -= 2.0 * float(np.sum(np.log(np.diag(frame.root)[free])))
-
-    def without(self, group: int) -> Factor:
-        """The triangle of the means, but for what one group says."""
-        some = np.arange(len(self.target)) != group
-        return self._regress(self.columns[some], self.target[some])
-
-    def _regress(self, columns: Array, target: Array) -> Factor:
-        factor = Factor(columns.shape[-1])
-        factor.append(columns.reshape(target.size, columns.shape[-1]), target.reshape(-1, 1))
-        if len(self.own):
-            factor.append(self.own[:, :-1].copy(), self.own[:, -1:].copy())
-        return factor
-
-
-@dataclass(frozen=True)
-class _Deviance:
-    """-2 log posterior density as a function of a root L of D = L L'."""
-
-    frame: _Frame
-    noise: Noise
-    mean: Array
-    free: NDArray[np.bool_]
-    prior: CovariancePrior
-
-    def value(self, root: Array) -> float:
-        """Return -2 log evidence at a root, up to a constant."""
-        return self._compute_value(root, self._compute_means(root))
-
-    def evaluate(self, root: Array) -> DeviancePoint:
-        """Return the deviance at a root, with its gradient and information.
-
-        With M = W'W and a = W' e, e the residuals of the regression for m, K = (S'S)^-1 and c the
-        noise precision, the slope by D is sum(M - M K M - c a a').
-        """
-        means, noise = self._compute_means(root), self.noise
-        residual_df, residual = self._compute_noise(means)
-        precision = noise.precision(residual_df, residual) if means.residual >= residual else 0.0
-        error = means.target - means.columns @ means.mean[self.free]
-        W = means.W @ root
-        transposed = np.swapaxes(W, 1, 2)
-        information = transposed @ W
-        pull = (transposed @ error[:, :, None])[:, :, 0]
-        spread = (transposed @ means.columns) @ _compute_inverse_root(means.factor)
-        each = information - spread @ np.swapaxes(spread, 1, 2)
-        slope = each.sum(axis=0) - precision * (pull.T @ pull)
-        slope += self.prior.slope(root)
-        learns = not isinstance(noise, KnownNoise)
-        value = self._compute_value(root, means)
-        return DeviancePoint(
-            root, value, slope, each, residual_df if learns else np.inf, self.prior
-        )
-
-    def _compute_means(self, root: Array) -> _MeansRegression:
-        inverse = _triangulate(np.asarray(np.linalg.inv(root)))
-        return _MeansRegression(self.frame, self.mean, self.free, inverse)
-
-    def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
-        """Return the residual degrees of freedom, and the residual sum of squares."""
-        residual_df = self.frame.sample.count - means.n_flat
-        return residual_df, max(means.residual, self.frame.least)
-
-    def _compute_value(self, root: Array, means: _MeansRegression) -> float:
-        value = -2.0 * self.noise.log_evidence(*self._compute_noise(means), means.log_determinants)
-        return value + self.prior.penalty(root)
 
 
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> SharedPrior:
+def _make_shared_prior(frame: GroupFrame, root: Array, means: MeansRegression) -> SharedPrior:
     """The prior in the coefficients themselves, and the one that each group gets."""
     groups, sample = len(frame.rows), frame.sample
     noise = np.ones(groups) if sample.noise is None else sample.noise
@@ -554,9 +176,9 @@ def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> S
 
 
 def _make_prior(
-    frame: _Frame,
+    frame: GroupFrame,
     root: Array,
-    means: _MeansRegression,
+    means: MeansRegression,
     factor: Factor,
     *,
     noise: float = 1.0,
@@ -582,35 +204,3 @@ def _make_prior(
     # It fits itself by construction: the residual is rounding, not data.
     prior.residual_root[...] = 0.0
     return prior.triangle
-
-
-def _make_factor(root: Array, mean: Array) -> Factor:
-    factor = Factor(len(root))
-    factor.append(root, (root @ mean)[:, None])
-    return factor
-
-
-def _compute_inverse_root(factor: Factor) -> Array:
-    """(f, f) T with T T' the inverse of the information, 0 where there is none."""
-    kept, f = factor.determined, factor.n_coefficients
-    inverse = np.zeros((f, f))
-    own = factor.root[np.ix_(kept, kept)]
-    inverse[np.ix_(kept, kept)] = np.linalg.inv(own)
-    return inverse
-
-
-def _triangulate(matrix: Array) -> Array:
-    """The upper triangular R >= 0 on its diagonal with R'R = matrix'matrix."""
-    upper = np.asarray(np.linalg.qr(matrix, mode="r"))
-    signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
-    return np.ascontiguousarray(signs[:, None] * upper)
-
-
-__all__ = [
-    "EtaScale",
-    "GroupSample",
-    "SharedPrior",
-    "learn_from_all",
-    "learn_prior",
-    "with_given_precision",
-]

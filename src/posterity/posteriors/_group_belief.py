@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.group_variances import let_groups_differ
+from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
 from posterity.evidence.shared import (
-    EtaScale,
-    GroupSample,
-    SharedPrior,
     learn_prior,
     make_unit_information_prior,
     with_given_precision,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions import StudentT
-from posterity.evidence.shared import SharedPrior
+from posterity.evidence.groups import SharedPrior
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]

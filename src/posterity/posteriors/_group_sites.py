@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from posterity.distributions import Normal
 from posterity.distributions.transformed import Transformed
-from posterity.evidence.shared import EtaScale, SharedPrior
+from posterity.evidence.groups import EtaScale, SharedPrior
 from posterity.factor.grouped import GroupBank, predict_rows
 from posterity.factor.grouped_rows import GroupedRows, Slots, stack_grouped_rows
 from posterity.likelihoods import Likelihood, Sites

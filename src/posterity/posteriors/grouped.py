@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.group_variances import count_flat
-from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
+from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
+from posterity.evidence.shared import learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
