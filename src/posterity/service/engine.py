@@ -304,7 +304,7 @@ class Engine:
         if not self._groups.whole.is_set():
             await self._groups.whole.wait()
         predictor = self.predictor(name)
-        return await self._predictions.of(predictor, predictor.read(asked.x))
+        return await self._predictions.of(predictor, predictor.rows.read(asked.x))
 
     async def write_model(self, name: str) -> bytes:
         """The model file of an experiment or a predictor, which another thread writes."""

@@ -10,8 +10,10 @@ LONGEST_NAME = 256
 # PostgreSQL keeps no character of number 0.
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
-# Of a row that is predicted: numbers, and levels.
-Values = dict[str, float | str] | list[float | str]
+# Of a row that is predicted: numbers, levels, true or false, dates, and what is missing.
+Value = float | str | bool | None
+Values = dict[str, Value] | list[Value]
+Levels = Annotated[list[Name], Meta(min_length=1, max_length=2_000)]
 
 LARGEST_BATCH = 1000
 
@@ -43,14 +45,23 @@ class ExperimentSettings(Request):
 
 
 class PredictorSettings(Request):
-    """Features in order, the levels of some, the model by its name, and its parameters."""
+    """Features, the model in words, by a formula or as a file, and how it learns."""
 
-    features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
-    # Of features that are categories all levels that may be learned.
-    levels: dict[str, Annotated[list[Name], Meta(min_length=1, max_length=2_000)]] = {}
-    model: Literal["linear", "robust", "quantile", "logistic", "poisson", "negative binomial"] = (
-        "linear"
-    )
+    # Names of numbers in order, or kinds of columns by their names; by default the first row's.
+    features: (
+        Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
+        | Annotated[dict[Name, str | Levels], Meta(min_length=1, max_length=10_000)]
+        | None
+    ) = None
+    # Of features by names alone, those that are categories, with all levels that may be learned.
+    levels: dict[str, Levels] = {}
+    missing: Literal["error", "fill"] = "error"
+    model: str = "linear"
+    formula: str | None = None
+    # The column of the groups, of which each has coefficients of its own.
+    groups: Name | None = None
+    # A model file that is gone on with.
+    file: bytes | None = None
     parameters: dict[str, str | float | bool | None] = {}
     # Features that are not learned: added to the log rate of a count, and what it comes from.
     offset: Name | None = None

@@ -38,11 +38,11 @@ def describe_state(served: Served) -> dict[str, Any]:
         "name": served.name,
         "kind": served.kind,
         "version": served.version,
-        "settings": msgspec.to_builtins(served.settings),
+        "settings": served.describe_settings(),
         "learned_through": served.learned_through,
     }
     if isinstance(served, Predictor):
-        state["scores"] = served.scores.state()
+        state["schema"], state["scores"] = served.rows.kinds, served.scores.state()
     return state
 
 

@@ -8,9 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from posterity.service.errors import RefusedError
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Predicted
@@ -52,10 +49,10 @@ class Predictions:
     """Rows that are asked for while the loop is busy are predicted in one call of the model."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Predictor, list[tuple[NDArray[np.float64], asyncio.Future[Any]]]] = {}
+        self._waiting: dict[Predictor, list[tuple[bytes, asyncio.Future[Any]]]] = {}
 
-    async def of(self, predictor: Predictor, x: NDArray[np.float64]) -> Predicted:
-        """Predict a row (m,), together with those that other requests send."""
+    async def of(self, predictor: Predictor, x: bytes) -> Predicted:
+        """Predict a row, together with those that other requests send."""
         loop = asyncio.get_running_loop()
         if predictor not in self._waiting:
             self._waiting[predictor] = []
@@ -66,11 +63,7 @@ class Predictions:
 
     def _predict(self, predictor: Predictor) -> None:
         asked = self._waiting.pop(predictor)
-
-        def predict(rows: list[NDArray[np.float64]]) -> list[Predicted]:
-            return predictor.predict(np.stack(rows))
-
-        predictions = do_together(predict, [x for x, _ in asked])
+        predictions = do_together(predictor.predict, [x for x, _ in asked])
         for (_, answer), one in zip(asked, predictions, strict=True):
             answer_request(answer, one)
 
