@@ -42,6 +42,7 @@ FLOORS = {
     "calibration": 7,
     "bandits": 7,
     "rewards": 7,
+    "words": 7,
     "io": 7,
     "off_policy": 8,
     "experiments": 8,

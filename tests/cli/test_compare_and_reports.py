@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 from posterity import BayesianLinearRegression
 from posterity.basis import HilbertSpaceGP, Polynomial, Spline
 from posterity.cli.commands import posterity
-from posterity.cli.models import build_model, parse
 from posterity.evaluation import compare_predictions
+from posterity.words import build_model, parse
 
 
 def invoke(*arguments: object) -> Result:

@@ -13,7 +13,6 @@ from posterity.cli.evaluate import (
     notes,
     progress_bar,
 )
-from posterity.cli.models import build_model, parse
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_comparison
 from posterity.cli.slices import read_slices
@@ -22,6 +21,7 @@ from posterity.cli.text import print_json, print_notes
 from posterity.evaluation import compare_predictions
 from posterity.io.learning import check_takes_offsets
 from posterity.report import ColumnSummaries, comparison_report
+from posterity.words import build_model, parse
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from posterity.cli.log_target import LoggedModel, check_log_target
-from posterity.cli.models import COUNTS, build_model, parse_one
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_quantiles, print_report
 from posterity.cli.slices import read_slices
@@ -32,6 +31,7 @@ from posterity.io import Cure, TableError, TableStream
 from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import describe_holes
 from posterity.report import About, ColumnSummaries, validation_report
+from posterity.words import COUNTS, build_model, parse_one
 
 FOLLOWED_PLACES = 40
 # Intervals of Poisson counts that vary so many times more hold 9 of 10 at best, not 95%.

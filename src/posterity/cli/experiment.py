@@ -10,7 +10,6 @@ import numpy as np
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
-from posterity.cli.models import build_model, parse_one
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
@@ -19,6 +18,7 @@ from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
 from posterity.io.source import Source
 from posterity.report import EstimateRow
+from posterity.words import build_model, parse_one
 
 # Below this p value of the sample ratio the report warns.
 _WARNING_P_VALUE = 0.01

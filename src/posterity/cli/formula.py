@@ -8,13 +8,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from posterity.cli.models import parse_one
 from posterity.cli.options import READING_OPTIONS
 from posterity.io.reading import ReadSettings
 from posterity.io.text_format import TextFormat
 from posterity.io.wide import WideStream, open_wide
 from posterity.model import Model
 from posterity.model.formula import read_formula
+from posterity.words import parse_one
 
 LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli", "poisson": "poisson"}
 # Options that go with a formula, which says itself what is learned from what.

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from posterity.cli import models as words
+from posterity import words
 from posterity.cli.outputs import check_outputs
 from posterity.safety import escaped
 

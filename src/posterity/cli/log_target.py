@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.base import is_classifier
 
-from posterity.cli.models import COUNTS
 from posterity.distributions import Transformed
+from posterity.words import COUNTS
 
 Array = NDArray[np.float64]
 # Standard deviation of the log beyond which a prediction has no CRPS to speak of.

@@ -13,13 +13,13 @@ from sklearn.exceptions import NotFittedError
 from posterity.cli import text
 from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
-from posterity.cli.models import COUNTS
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 from posterity.io.reading import ROLES
 from posterity.linear.base import LinearModel
 from posterity.linear.categories import OTHER
 from posterity.linear.contrasts import Base, Term, contrast_model
+from posterity.words import COUNTS
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
 LEARNED_PRIORS = ("auto", "ard")

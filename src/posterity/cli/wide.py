@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from posterity.cli.models import parse_one
 from posterity.cli.tables import TableSettings
+from posterity.words import parse_one
 
 FAMILIES = {"": "Linear", "linear": "Linear", "logistic": "Logistic", "poisson": "Poisson"}
 MOST_SHOWN = 30

@@ -41,7 +41,7 @@ NOT_NEGATIVE = frozenset({
     "agreed", "allowance", "core_square", "core_weight", "count", "counts", "decisions",
     "effective", "elapsed", "found", "freed", "information", "intercept_precision", "learned",
     "n_effective", "n_observations", "offset_variance", "probability", "rate", "residual",
-    "residual_df", "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting",
+    "row_weights", "seen", "square", "squares", "tails", "tolerance", "waiting",
     "weights",
 })  # fmt: skip
 POSITIVE = frozenset({

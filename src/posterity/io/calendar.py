@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,24 @@ def part_codes(values: pa.Array, part: str) -> Codes:
     counted = getattr(pc, function)(values).cast(pa.int64())
     codes = counted.fill_null(len(words) + first).to_numpy(zero_copy_only=False) - first
     return codes.astype(np.intp), list(words)
+
+
+def name_parts(moment: date) -> dict[str, Any]:
+    """The same of one date or time, each part after a dot, and behind "" its days since 1970.
+
+    Examples
+    --------
+    >>> name_parts(date(2024, 2, 29))
+    {'': 19782.0, '.weekday': 'Thu', '.month': 'Feb'}
+    """
+    days = float(moment.toordinal() - date(1970, 1, 1).toordinal())
+    hour = {}
+    if isinstance(moment, datetime):
+        since_midnight = moment - datetime.combine(moment, time(), moment.tzinfo)
+        days += (since_midnight - (moment.utcoffset() or timedelta())) / timedelta(days=1)
+        hour = {".hour": str(moment.hour)}
+    weekday, month = WEEKDAYS[moment.weekday()], MONTHS[moment.month - 1]
+    return {"": days, **hour, ".weekday": weekday, ".month": month}
 
 
 def find_calendar_parts(kind: pa.DataType, values: pa.Array) -> tuple[str, ...]:

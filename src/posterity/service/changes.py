@@ -8,10 +8,14 @@ import msgspec
 
 from posterity.service.decoding import explain_value
 from posterity.service.errors import RefusedError
+from posterity.service.inputs import list_names
 from posterity.service.messages import ExperimentSettings, Named
+from posterity.service.tables import KINDS
 
 # Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
 LARGEST_MODEL = 256_000_000
+# Settings that need columns with names.
+_OF_COLUMNS = ("formula", "groups")
 
 
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
@@ -46,16 +50,30 @@ def check_name(name: str, field: str) -> None:
 
 
 def check_features(settings: Any) -> None:
-    """Refuse two features of one name, levels of none, and models that are too large."""
-    if len(set(settings.features)) < len(settings.features):
+    """Refuse two features of one name, levels and kinds of none, and models that are too large."""
+    features = settings.features or ()
+    if len(set(features)) < len(features):
         raise RefusedError(422, "two features have the same name: rename one", "features")
-    levels: dict[str, list[str]] = getattr(settings, "levels", {})
-    for name, each in levels.items():
+    if isinstance(features, list) and any(getattr(settings, one, None) for one in _OF_COLUMNS):
+        message = "these are names of numbers: give kinds, as in "
+        raise RefusedError(422, message + '{"shop": "category"}', "features")
+    levels: dict[str, list[str]] = dict(getattr(settings, "levels", {}))
+    if levels and not isinstance(features, list):
+        message = 'levels go with the kinds of features, as in {"shop": ["a", "b"]}'
+        raise RefusedError(422, message, "levels")
+    for name in levels:
         _check_feature(name, "levels", settings)
+    for name, kind in features.items() if isinstance(features, dict) else ():
+        if isinstance(kind, list):
+            levels[name] = kind
+        elif kind not in KINDS:
+            message = f"{name!r} is of kind {kind!r}: give {list_names(KINDS)}, or a list of levels"
+            raise RefusedError(422, message, f"features.{name}")
+    for name, each in levels.items():
         if len(set(each)) < len(each):
             raise RefusedError(422, f"{name!r} has a level twice: name each once", f"levels.{name}")
     more = sum(map(len, levels.values()))
-    columns, models = len(settings.features) + 1 + more, len(getattr(settings, "arms", ())) or 1
+    columns, models = len(features) + 1 + more, len(getattr(settings, "arms", ())) or 1
     size = 8 * models * columns**2
     if size > LARGEST_MODEL:
         what = f"{models:,} arms with " if models > 1 else ""
@@ -88,6 +106,6 @@ def check_ranges(settings: ExperimentSettings) -> None:
 
 
 def _check_feature(name: str, where: str, settings: Any) -> None:
-    if name not in settings.features:
+    if name not in (settings.features or ()):
         message = f"{where} has {name!r}, which is not a feature: use names of features"
         raise RefusedError(422, message, f"{where}.{name}")

@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
 from posterity.service import logs, personalizer
 from posterity.service import messages as say
+from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
-from posterity.service.state import build_overview, describe_state, format_metrics
+from posterity.service.state import (
+    build_overview,
+    describe_state,
+    find_alarms,
+    format_metrics,
+)
 from posterity.service.store import LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
@@ -130,6 +137,12 @@ async def get_experiment_model(call: Call) -> Any:
     return await _send_model(call.engine, call.engine.experiment(call.name))
 
 
+async def put_predictor_model(call: Call) -> Any:
+    """Create a predictor from a model file; settings follow the question mark."""
+    settings = await call.engine.read(read_upload, call.body, dict(call.query))
+    return await call.engine.put(call.name, settings, call.token)
+
+
 async def get_predictor_model(call: Call) -> Any:
     """The model as a model file, which ``posterity.load`` reads."""
     return await _send_model(call.engine, call.engine.predictor(call.name))
@@ -173,6 +186,16 @@ async def predict(call: Call) -> Any:
 async def learn(call: Call) -> Any:
     """Predict a row, then learn it, once for each id."""
     return await call.engine.record_row(call.name, "learn", call.body)
+
+
+async def predict_batch(call: Call) -> Any:
+    """Predict up to 1,000 rows; nothing is learned or kept."""
+    return say.PredictedBatch(await call.engine.predict_rows(call.name, call.body.rows))
+
+
+async def learn_batch(call: Call) -> Any:
+    """Learn up to 1,000 rows in one transaction: all of them, or none."""
+    return say.LearnedBatch(await call.engine.record_rows(call.name, "learn", call.body.rows))
 
 
 async def unlearn(call: Call) -> Any:
@@ -238,7 +261,7 @@ async def get_overview(call: Call) -> Any:
 
 
 async def stream_events(call: Call) -> Any:
-    """Server-Sent Events: "changed" whenever something was written."""
+    """Server-Sent Events: "changed" when something was written, "alarms" when these change."""
     if len(call.engine.changed) >= MOST_STREAMS:
         message = f"{MOST_STREAMS} streams of events are open: close one, or ask now and then"
         raise RefusedError(503, message, retry_after=60)
@@ -255,6 +278,7 @@ async def _watch_changes(
     engine.changed.append(changed)
     try:
         yield "event: hello\ndata: {}\n\n"
+        alarms: dict[str, str] = {}
         while not engine.closing:
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), 1.0)
@@ -264,6 +288,9 @@ async def _watch_changes(
                 continue
             changed.clear()
             yield "event: changed\ndata: {}\n\n"
+            before, alarms = alarms, find_alarms(engine)
+            if alarms != before:
+                yield f"event: alarms\ndata: {msgspec.json.encode(alarms).decode()}\n\n"
             await asyncio.sleep(0.2)  # five a second are enough for a page
     finally:
         engine.changed.remove(changed)
@@ -272,7 +299,7 @@ async def _watch_changes(
 _EXPERIMENT, _PREDICTOR = "/v1/experiments/{name}", "/v1/predictors/{name}"
 _RANK = _EXPERIMENT + "/personalizer/v1.0/rank"
 _EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
-_BATCH_BYTES = 1_048_576
+_BATCH_BYTES, _FILE_BYTES = 1_048_576, 16_777_216
 
 ENDPOINTS = (
     Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
@@ -300,9 +327,16 @@ ENDPOINTS = (
     Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
     Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
     Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
-    Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
+    Endpoint(
+        "POST", _PREDICTOR + "/learn/batch", "decide", say.LearnBatch, learn_batch, _BATCH_BYTES
+    ),
+    Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
+    Endpoint(
+        "POST", _PREDICTOR + "/predict/batch", "read", say.PredictBatch, predict_batch, _BATCH_BYTES
+    ),
     Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
+    Endpoint("PUT", _PREDICTOR + "/model", "admin", bytes, put_predictor_model, _FILE_BYTES),
     Endpoint("GET", _PREDICTOR + "/model", "read", None, get_predictor_model),
     Endpoint("POST", "/v1/tokens", "admin", say.NewToken, make_token),
     Endpoint("POST", "/v1/tokens/revoke", "admin", say.Revoke, revoke_token),

@@ -307,9 +307,9 @@ class Experiment(Learner):
             entry["decision_id"], entry["arm"], entry["context"], entry["former"], entry["total"]
         )
 
-    def change_model(self, model: Bandit, change: Change, x: Array) -> None:
+    def change_model(self, model: Bandit, change: Change) -> None:
         """Have a bandit learn a reward, or another in its place, or take it back."""
-        arm = self.settings.arms[change.arm]
+        arm, x = self.settings.arms[change.arm], np.frombuffer(change.x)
         if change.former is None:
             model.learn_one(x, arm, change.total)
         else:

@@ -79,8 +79,9 @@ def number_levels(
             word = to_text(value)
             each = levels[name]
             numbers.append(each.index(word) + 1.0 if word in each else 0.0)
-        elif isinstance(value, str):
-            message = f"{name!r} is text: give a number, or name its levels in the settings"
+        elif isinstance(value, str | bool | None):
+            told = {str: "text", bool: "true or false"}.get(type(value), "null")
+            message = f"{name!r} is {told}: give a number, or name its levels in the settings"
             raise RefusedError(422, message, f"{field}.{name}")
         else:
             numbers.append(value)

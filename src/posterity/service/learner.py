@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from posterity.files import loads_with_notes
@@ -49,6 +50,7 @@ class Learner(ABC):
     """
 
     field = ""  # of the number that it learns
+    settings: Any
 
     def __init__(self, name: str, model: Any, notes: Any, learned_through: int) -> None:
         self.name, self.model, self.learned_through = name, model, learned_through
@@ -73,8 +75,18 @@ class Learner(ABC):
         """What an entry of the log changes."""
 
     @abstractmethod
-    def change_model(self, model: Any, change: Change, x: Any) -> None:
+    def change_model(self, model: Any, change: Change) -> None:
         """Have a model learn a change; raises ``ValueError`` where it can't."""
+
+    def read_numbers(self, x: bytes) -> list[float]:
+        """The numbers of a row, or of a context, as the log has it."""
+        numbers: list[float] = np.frombuffer(x).tolist()
+        return numbers
+
+    def describe_settings(self) -> dict[str, Any]:
+        """The settings as they are shown."""
+        told: dict[str, Any] = msgspec.to_builtins(self.settings)
+        return told
 
     @abstractmethod
     def read_log(
@@ -108,12 +120,12 @@ class Learner(ABC):
         self.learned_through = entry["seq"]
 
     def _learn(self, model: Any, sizes: Sizes, change: Change) -> None:
-        x, row = self._read_row(change)
+        row = self._read_row(change)
         former, total = change.former, change.total
         if former is not None and sizes.drowns(change.arm, row, former):
             raise _LossError("the rest would lose its digits")
         try:
-            self.change_model(model, change, x)
+            self.change_model(model, change)
         except (ValueError, NotImplementedError) as error:
             if former is not None and isinstance(error, ValueError):
                 raise _LossError(str(error)) from error
@@ -123,19 +135,18 @@ class Learner(ABC):
         if total is not None:
             sizes.add(change.arm, row, total)
 
-    def _read_row(self, change: Change) -> tuple[Any, list[float]]:
+    def _read_row(self, change: Change) -> list[float]:
         if change.x is None:
             raise RefusedError(
                 410,
                 "a learned decision was deleted with its features, so it can't be learned again",
             )
-        x = np.frombuffer(change.x)
-        row = x.tolist()
+        row = self.read_numbers(change.x)
         if math.isnan(sum(row)):
             raise RefusedError(
                 410, "a feature of this decision has expired, so it can't be learned again"
             )
-        return x, row
+        return row
 
     def _learn_anew(self, change: Change, number: int, log: Store) -> tuple[Any, Sizes]:
         """The model of all entries before a number, and of this change, with nothing subtracted.

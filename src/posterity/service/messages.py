@@ -10,8 +10,10 @@ LONGEST_NAME = 256
 # PostgreSQL keeps no character of number 0.
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
 Context = dict[str, float] | list[float]
-# Of a row that is predicted: numbers, and levels.
-Values = dict[str, float | str] | list[float | str]
+# Of a row that is predicted: numbers, levels, true or false, dates, and what is missing.
+Value = float | str | bool | None
+Values = dict[str, Value] | list[Value]
+Levels = Annotated[list[Name], Meta(min_length=1, max_length=2_000)]
 
 LARGEST_BATCH = 1000
 
@@ -43,14 +45,23 @@ class ExperimentSettings(Request):
 
 
 class PredictorSettings(Request):
-    """Features in order, the levels of some, the model by its name, and its parameters."""
+    """Features, the model in words, by a formula or as a file, and how it learns."""
 
-    features: Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
-    # Of features that are categories all levels that may be learned.
-    levels: dict[str, Annotated[list[Name], Meta(min_length=1, max_length=2_000)]] = {}
-    model: Literal["linear", "robust", "quantile", "logistic", "poisson", "negative binomial"] = (
-        "linear"
-    )
+    # Names of numbers in order, or kinds of columns by their names; by default the first row's.
+    features: (
+        Annotated[list[Name], Meta(min_length=1, max_length=10_000)]
+        | Annotated[dict[Name, str | Levels], Meta(min_length=1, max_length=10_000)]
+        | None
+    ) = None
+    # Of features by names alone, those that are categories, with all levels that may be learned.
+    levels: dict[str, Levels] = {}
+    missing: Literal["error", "fill"] = "error"
+    model: str = "linear"
+    formula: str | None = None
+    # The column of the groups, of which each has coefficients of its own.
+    groups: Name | None = None
+    # A model file that is gone on with.
+    file: bytes | None = None
     parameters: dict[str, str | float | bool | None] = {}
     # Features that are not learned: added to the log rate of a count, and what it comes from.
     offset: Name | None = None
@@ -175,6 +186,18 @@ class Row(Request):
     y: float
 
 
+class PredictBatch(Request):
+    """Several rows to predict."""
+
+    rows: Annotated[list[Values], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
+class LearnBatch(Request):
+    """Several rows with their targets: all are learned, or none."""
+
+    rows: Annotated[list[Row], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
 class Unlearn(Request):
     """A row that was learned."""
 
@@ -201,6 +224,18 @@ class Learned(Struct):
     log_score: float | None = None
 
 
+class PredictedBatch(Struct):
+    """Predictions in the order of the rows."""
+
+    predictions: list[Predicted]
+
+
+class LearnedBatch(Struct):
+    """Outcomes in the order of the rows."""
+
+    rows: list[Learned]
+
+
 class Named(Request):
     """A name, or an id, as a path has it."""
 
@@ -225,3 +260,33 @@ class MadeToken(Struct):
     """Shown once; only its hash is kept."""
 
     token: str
+
+
+_X = {"shop": "north", "heat": 21.5}
+_ROW = {"id": "row 1", "x": _X, "y": 3.2}
+# What /openapi.json shows of each body; sent in the order of the endpoints, all are done.
+EXAMPLES: dict[Any, Any] = {
+    ExperimentSettings: {"arms": ["red", "blue"], "features": ["age"]},
+    Decide: {"context": {"age": 0.5}, "id": "visit 1"},
+    DecideBatch: {"decisions": [{"context": {"age": 0.5}}, {"context": {"age": 0.1}}]},
+    Reward: {"decision_id": "visit 1", "value": 1},
+    TakeBack: {"decision_id": "visit 1"},
+    Activate: {"decision_id": "visit 1"},
+    RankRequest: {
+        "actions": [{"id": "red"}, {"id": "blue"}],
+        "contextFeatures": [{"age": 0.5}],
+        "eventId": "visit 2",
+    },
+    EventReward: {"value": 1},
+    PredictorSettings: {
+        "features": {"shop": ["north", "south"], "heat": "number"},
+        "model": "linear+adaptive",
+    },
+    Row: _ROW,
+    LearnBatch: {"rows": [_ROW, {**_ROW, "id": "row 2", "y": 3.4}]},
+    Predict: {"x": _X},
+    PredictBatch: {"rows": [_X, {"shop": "south", "heat": 19.0}]},
+    Unlearn: {"id": "row 2"},
+    NewToken: {"name": "shop", "role": "decide"},
+    Revoke: {"name": "shop"},
+}

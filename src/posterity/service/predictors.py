@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 from sklearn.exceptions import NotFittedError
 
-from posterity import (
-    BayesianLinearRegression,
-    BayesianLogisticRegression,
-    BayesianNegativeBinomialRegression,
-    BayesianPoissonRegression,
-    BayesianQuantileRegression,
-    BayesianRobustRegression,
-)
 from posterity.distributions import Categorical
+from posterity.service.build import begin, get_family, make_rows
 from posterity.service.errors import RefusedError
-from posterity.service.inputs import (
-    COUNTS,
-    check_target,
-    list_names,
-    number_levels,
-    read_context,
-)
+from posterity.service.inputs import COUNTS, check_target, list_names
 from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
+from posterity.service.rows import Added
 from posterity.service.schema import row
 from posterity.service.store import LogEntries, Store
 from posterity.service.writing import Group, Record, keep_row
 
 Array = NDArray[np.float64]
 
-_CLASSES: dict[str, Any] = {
-    "linear": BayesianLinearRegression,
-    "robust": BayesianRobustRegression,
-    "quantile": BayesianQuantileRegression,
-    "logistic": BayesianLogisticRegression,
-    "poisson": BayesianPoissonRegression,
-    "negative binomial": BayesianNegativeBinomialRegression,
-}
 # Rows whose errors count as recent.
 RECENT_ROWS = 100
 # What a model raises for parameters, rows or ways to learn that it does not know.
@@ -62,6 +44,9 @@ class Scores:
     log_score: float = 0.0
     surprising: int = 0
     recent: float = 0.0
+    # Share of the recent rows inside their intervals, and how many have been counted for it.
+    held: float = 0.0
+    counted: int = 0
 
     def add(self, entry: Record) -> None:
         """Add one row of the log; rows with no prediction are left out."""
@@ -71,7 +56,10 @@ class Scores:
         self.n += 1
         self.squared += error * error
         self.absolute += abs(error)
-        self.inside += entry["low"] <= entry["y"] <= entry["high"]
+        inside = entry["low"] <= entry["y"] <= entry["high"]
+        self.inside += inside
+        self.counted += 1
+        self.held += (inside - self.held) / min(self.counted, RECENT_ROWS)
         self.log_score += entry["log_score"]
         self.surprising += is_surprising(entry)
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
@@ -80,10 +68,10 @@ class Scores:
         """Return the scores: root mean squared and absolute error, coverage, log score, surprises.
 
         ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
-        1 in a steady stream, more when errors have grown.
+        1 in a steady stream, more when errors have grown. ``recent_coverage`` is of these, too.
         """
         if not self.n:
-            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio")
+            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio", "recent_coverage")
             return {"n": 0, "surprising": 0, **dict.fromkeys(nothing)}
         return {
             "n": self.n,
@@ -92,8 +80,21 @@ class Scores:
             "coverage": self.inside / self.n,
             "log_score": self.log_score / self.n,
             "surprising": self.surprising,
+            "recent_coverage": self.held if self.counted else None,
             "error_ratio": self.recent * self.n / self.absolute if self.absolute else None,
         }
+
+    def find_alarm(self, level: float) -> str:
+        """What the recent intervals do, if chance hardly explains it: once in a thousand looks.
+
+        Where their share is held by k of n, with a uniform prior it is Beta(1 + k, 1 + n - k).
+        """
+        n = min(self.counted, RECENT_ROWS)
+        inside = self.held * n
+        tail = float(betainc(1.0 + inside, 1.0 + n - inside, level))
+        if n < RECENT_ROWS or 0.0005 < tail < 0.9995:
+            return ""
+        return f"intervals of {level:.0%} hold {self.held:.0%} of recent values"
 
 
 def is_surprising(entry: Record) -> bool:
@@ -130,15 +131,16 @@ class Predictor(Learner):
         learned_through: int = 0,
     ) -> None:
         self.version, self.settings = version, settings
-        places = {name: place for place, name in enumerate(settings.features)}
-        self._roles = {role: places.get(name, 0) for role, name in self._list_roles()}
-        model = self.build_model() if model is None else model
+        self._family = get_family(settings)
+        if model is None:
+            model, notes = begin(settings)
         super().__init__(name, model, notes, learned_through)
+        self.rows = make_rows(settings, model, notes or {})
         known = {one.name for one in fields(Scores)}
         self.scores = Scores(**{key: value for key, value in (notes or {}).items() if key in known})
 
     def check_settings(self) -> None:
-        """Refuse parameters that no row could be learned with, and ``forget_after`` without use.
+        """Refuse settings that no row could be learned with, and ``forget_after`` without use.
 
         Raises
         ------
@@ -146,109 +148,89 @@ class Predictor(Learner):
             422, with what the model says.
         """
         self._check_roles()
+        forgets, count = self.settings.forget_after is not None, 4 * (len(self.rows.kinds) + 1)
         # As many rows as a model may keep from its start: those it can always unlearn.
-        n, trial = len(self.settings.features), self.build_model()
-        forgets = self.settings.forget_after is not None
-        X = np.random.default_rng(0).normal(size=(max(64, 4 * (n + 1)) + 1 if forgets else 2, n))
-        y = (X[:, 0] > 0.0).astype(np.float64)
-        X[:, list(self._roles.values())] = 1.0
-        X[:, [self.settings.features.index(name) for name in self.settings.levels]] = 1.0
-        X, added = self._split(X)
-        try:
-            trial.predict_then_learn(X, y, **added)
-        except FAILURES as error:
-            raise RefusedError(422, f"no row could be learned: {error}", "parameters") from error
+        examples = self.rows.make_examples(max(64, count) + 1 if forgets else 2)
+        if not examples or self.settings.file is not None:
+            return
+        X, added = self.rows.open(examples)
+        trial, y = self._learn_examples(X, added)
         try:
             if forgets:
-                trial.unlearn(X[:1], y[:1], **{role: its[:1] for role, its in added.items()})
+                X, added = self.rows.open(examples[:1])
+                trial.unlearn(X, y[:1], **added)
         except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
+    def _learn_examples(self, X: Any, added: Added) -> tuple[Any, Array]:
+        """A model that has learned examples, and targets that it takes."""
+        n, failures = len(X), []
+        for y in (np.arange(n) % 2.0, np.full(n, 0.5)):  # labels and counts, or amounts and shares
+            trial = self.build_model()
+            try:
+                trial.predict_then_learn(X, y, **added)
+            except FAILURES as error:
+                failures.append(error)
+            else:
+                return trial, y
+        message = f"no row could be learned: {failures[0]}"
+        raise RefusedError(422, message, "parameters") from failures[0]
+
     def _check_roles(self) -> None:
         """Refuse offsets and exposures that are no features, or of what is no count."""
-        for role, name in self._list_roles():
-            if self.settings.model not in COUNTS:
+        roles, kinds = self.rows.roles, self.rows.kinds
+        for role, name in roles.items():
+            if role not in signature(self.model.partial_fit).parameters:
                 message = f"{role} is for models of counts, {' and '.join(COUNTS)}: leave it out"
                 raise RefusedError(422, message, role)
-            if name not in self.settings.features:
+            if name not in kinds:
                 message = f"{role} is {name!r}, which is not a feature: use the name of a feature"
                 raise RefusedError(422, message, role)
-        roles = {name for _, name in self._list_roles()}
-        if len(roles) < len(self._roles):
+        if len(set(roles.values())) < len(roles):
             raise RefusedError(422, "offset and exposure are the same feature: name two", "offset")
-        if not self._learned_features:
-            message = f"no feature is left beside {list_names(roles)}: add one"
+        if kinds and not kinds.keys() - set(roles.values()):
+            message = f"no feature is left beside {list_names(roles.values())}: add one"
             raise RefusedError(422, message, "features")
 
-    def _list_roles(self) -> list[tuple[str, str]]:
-        """Features that are an offset or an exposure, by these roles."""
-        settings = self.settings
-        given = ("offset", settings.offset), ("exposure", settings.exposure)
-        return [(role, name) for role, name in given if name is not None]
-
-    @property
-    def _learned_features(self) -> list[str]:
-        """The features that the model learns, in their order: neither offset nor exposure."""
-        roles = {name for _, name in self._list_roles()}
-        return [name for name in self.settings.features if name not in roles]
-
-    def _split(self, X: Array) -> tuple[Array, dict[str, Array]]:
-        """The features (n, m) that are learned, and the offsets and exposures (n,) by name."""
-        added = {role: X[:, place] for role, place in self._roles.items()}
-        return (np.delete(X, list(self._roles.values()), axis=1) if added else X), added
-
     def build_model(self) -> Any:
-        """A model that has learned nothing.
+        """A model that has learned nothing, but for what the file of the settings has."""
+        return begin(self.settings, self.rows.kinds)[0]
 
-        Raises
-        ------
-        RefusedError
-            422: a parameter that the model does not have.
-        """
-        settings = self.settings
-        kind = _CLASSES[settings.model]
-        known = kind().get_params(deep=False)
-        for name in settings.parameters:
-            if name not in known:
-                raise RefusedError(
-                    422,
-                    f"there is no parameter {name!r}: give one of {', '.join(sorted(known))}",
-                    f"parameters.{name}",
-                )
-        # Rows are arrays of numbers, in which a level is its place among all.
-        levels = {
-            f"x{self._learned_features.index(name)}": list(range(1, len(each) + 1))
-            for name, each in settings.levels.items()
-        }
-        coded = {"categorical_features": levels} if levels else {}
-        return kind(**settings.parameters, **coded)
+    def describe_settings(self) -> dict[str, Any]:
+        """The settings; of a file its size."""
+        told = super().describe_settings()
+        if self.settings.file is not None:
+            told["file"] = f"{len(self.settings.file):,} bytes"
+        return told
 
     @property
     def notes(self) -> dict[str, Any]:
         """What goes into a snapshot beside the model."""
-        return {**asdict(self.scores), **super().notes}
+        return {**asdict(self.scores), **self.rows.notes, **super().notes}
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, X: Array) -> list[Predicted]:
-        """Mean, standard deviation and interval of each row of X (n, m)."""
-        predictive = self._predict_distribution(X)
+    def predict(self, rows: Sequence[bytes]) -> list[Predicted]:
+        """Mean, standard deviation and interval of each row."""
+        predictive = self._predict_distribution(rows)
         if predictive is None:
             raise RefusedError(
                 409, f"{self.name!r} has learned nothing yet: send rows to learn first"
             )
         return self._describe_rows(predictive)
 
-    def _predict_distribution(self, X: Array) -> Any:
+    def _predict_distribution(self, rows: Sequence[bytes]) -> Any:
         """Predict a distribution; None where nothing was learned, or all of it was unlearned."""
         try:
             if not self.model.n_observations_ > 0.0:
                 return None
-            X, added = self._split(X)
+            X, added = self.rows.open(rows)
             return self.model.predict_distribution(X, **added)
         except NotFittedError:
             return None
+        except ValueError as error:  # a level that the model can't take, a value it can't read
+            raise RefusedError(422, str(error), "x") from error
 
     def _describe_rows(self, predictive: Any) -> list[Predicted]:
         if isinstance(predictive, Categorical):
@@ -271,17 +253,6 @@ class Predictor(Learner):
         tail = 0.5 * (1.0 - level)
         return Predicted(yes, math.sqrt(no * yes), float(no < tail), float(yes > tail), level)
 
-    def read(self, x: Any) -> Array:
-        """The row (m,), by name or in order; of a category the number of its level."""
-        features, levels = self.settings.features, self.settings.levels
-        row = read_context(number_levels(x, features, levels, "x"), features, {}, "x")
-        place = self._roles.get("exposure")
-        if place is not None and not row[place] > 0.0:
-            name = self.settings.features[place]
-            message = f"{name!r} is {row[place]:g}: an exposure must be above 0"
-            raise RefusedError(422, message, f"x.{name}")
-        return row
-
     # ---- learning --------------------------------------------------------------------------------
 
     def learn(
@@ -289,12 +260,12 @@ class Predictor(Learner):
     ) -> Learned:
         """Predict a row, then learn it, where its id is new; else say what was predicted then."""
         key = (self.name, asked.id)
-        x = self.read(asked.x)
-        self._check_levels(x)
-        check_target(self.settings.model, asked.y, "y")
+        x = self.rows.read(asked.x)
+        self.rows.check_known(x)
+        check_target(self._family, asked.y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
-            if known["y"] != asked.y or known["x"] != x.tobytes():
+            if known["y"] != asked.y or not self.rows.is_same(known["x"], x):
                 message = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, message, "id")
             return _describe_learned("duplicate", known)
@@ -304,7 +275,7 @@ class Predictor(Learner):
             "model": self.name,
             "row_id": asked.id,
             "kind": "learn",
-            "x": x.tobytes(),
+            "x": x,
             "y": asked.y,
             "at": now,
             "forget": None if seconds is None else now + seconds,
@@ -314,13 +285,6 @@ class Predictor(Learner):
         group.add(row, **made)
         found.rows[key] = made
         return _describe_learned("new", made)
-
-    def _check_levels(self, x: Array) -> None:
-        """Refuse to learn a level that the settings do not name."""
-        for name, each in self.settings.levels.items():
-            if x[self.settings.features.index(name)] == 0.0:
-                message = f"{name!r} has an unknown level: give one of {list_names(each)}"
-                raise RefusedError(422, message, f"x.{name}")
 
     def unlearn(
         self, asked: Unlearn, found: LogEntries, group: Group, number: int, now: float
@@ -343,8 +307,8 @@ class Predictor(Learner):
         found.rows[key] = made
         return Learned("unlearned")
 
-    def _score_row(self, x: Array, y: float) -> Record:
-        predictive = self._predict_distribution(x[None])
+    def _score_row(self, x: bytes, y: float) -> Record:
+        predictive = self._predict_distribution([x])
         predicted = _NOTHING if predictive is None else self._describe_rows(predictive)[0]
         score = None
         if predictive is not None and predicted.low is not None and predicted.mean is not None:
@@ -355,21 +319,30 @@ class Predictor(Learner):
 
     def learn_entry(self, entry: Record, log: Store | None = None) -> None:
         """Learn a row, or take it back, and score its prediction."""
+        if not self.rows.kinds:  # the first row says what levels there may be
+            self.model = begin(self.settings, self.rows.find_kinds(entry["x"]))[0]
         super().learn_entry(entry, log)
         self.scores.add(entry)
+        if entry["kind"] == "learn":
+            self.rows.note(entry["x"])
 
     def read_change(self, entry: Record) -> Change:
         """What an entry changes of its row."""
         known = (None, entry["y"]) if entry["kind"] == "learn" else (entry["y"], None)
         return Change(entry["row_id"], 0, entry["x"], *known)
 
-    def change_model(self, model: Any, change: Change, x: Array) -> None:
+    def read_numbers(self, x: bytes) -> list[float]:
+        """The numbers of a row."""
+        return self.rows.list_numbers(x)
+
+    def change_model(self, model: Any, change: Change) -> None:
         """Have a model learn a row, or take it back."""
-        X, added = self._split(x[None])
         if change.former is not None:
+            X, added = self.rows.open([change.x])
             model.unlearn(X, [change.former], **added)
         if change.total is not None:
-            model.learn_one(X[0], change.total, **{role: its[0] for role, its in added.items()})
+            x, added = self.rows.open_one(change.x)
+            model.learn_one(x, change.total, **added)
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from posterity.service.errors import RefusedError
+from posterity.service.errors import RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Predicted
 from posterity.service.predictors import Predictor
+from posterity.service.schema import decision
 from posterity.service.store import Key, LogEntries
 from posterity.service.writing import Group, Record
 
@@ -32,6 +30,36 @@ class Questions:
     # For each one a decision, why there is none, or None where the log has it already.
     made: list[Record | RefusedError | None] = field(default_factory=list)
 
+    def take(self, place: int, entries: LogEntries, group: Group) -> Record:
+        """The decision that answers a question: that of its id, or the one made, now added."""
+        given, made = self.asked[place], self.made[place]
+        key = (self.experiment.name, given[1])
+        if key in entries.decisions:
+            known = entries.decisions[key]
+            if given[0].id is not None:  # it may have been made before, for another request
+                with naming_place("decisions", place, len(self.asked)):
+                    _refuse_another(self.experiment, given, known)
+            return known
+        if isinstance(made, RefusedError):
+            raise made
+        assert made is not None
+        entries.decisions[key] = made
+        group.inserts.append((decision, made))
+        return made
+
+
+def _refuse_another(experiment: Experiment, given: tuple[Any, ...], made: Record) -> None:
+    """Refuse a request whose id is that of a decision which answers another question."""
+    asked, _, context, allowed = given
+    gone = made["context"] is None
+    same = gone or experiment.matches_context(made, context)
+    if gone or not (same and experiment.matches_arms(made, asked, allowed)):
+        other = "with other arms allowed" if same else "in another context"
+        message = f"was made {other}: give each decision an id of its own"
+        if gone:
+            message = "was deleted: send another id"
+        raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", "id")
+
 
 @dataclass(slots=True)
 class Work:
@@ -41,6 +69,8 @@ class Work:
     model: str = ""  # the one that it may change
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
+    # It takes long, and changes nothing before its end: others are answered meanwhile.
+    long: bool = False
     # Those of a group are decided together, before anything is done.
     questions: Questions | None = None
     answer: asyncio.Future[Any] = field(
@@ -52,10 +82,10 @@ class Predictions:
     """Rows that are asked for while the loop is busy are predicted in one call of the model."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Predictor, list[tuple[NDArray[np.float64], asyncio.Future[Any]]]] = {}
+        self._waiting: dict[Predictor, list[tuple[bytes, asyncio.Future[Any]]]] = {}
 
-    async def of(self, predictor: Predictor, x: NDArray[np.float64]) -> Predicted:
-        """Predict a row (m,), together with those that other requests send."""
+    async def of(self, predictor: Predictor, x: bytes) -> Predicted:
+        """Predict a row, together with those that other requests send."""
         loop = asyncio.get_running_loop()
         if predictor not in self._waiting:
             self._waiting[predictor] = []
@@ -66,11 +96,7 @@ class Predictions:
 
     def _predict(self, predictor: Predictor) -> None:
         asked = self._waiting.pop(predictor)
-
-        def predict(rows: list[NDArray[np.float64]]) -> list[Predicted]:
-            return predictor.predict(np.stack(rows))
-
-        predictions = do_together(predict, [x for x, _ in asked])
+        predictions = do_together(predictor.predict, [x for x, _ in asked])
         for (_, answer), one in zip(asked, predictions, strict=True):
             answer_request(answer, one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ def parse(text: str) -> tuple[ModelNames, ...]:
 
 def _model(text: str) -> ModelNames:
     kinds: dict[str, str] = {}
-    words = [word.strip().lower().replace("_", "-") for word in text.split("+")]
+    words = [re.sub("[ _]", "-", word.strip().lower()) for word in text.split("+")]
     for word in words:
         kind = _kind(word, text.strip())
         if kind in kinds:

@@ -1,0 +1,215 @@
+"""Predictors of columns of all kinds: categories, dates, what is missing, groups and formulas."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the service needs posterity[service]")
+pytest.importorskip("httpx")
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from posterity import BayesianLinearRegression, GroupedRegression, Model
+from posterity.io.calendar import MONTHS, WEEKDAYS
+from tests.service.harness import Service, with_service
+
+URL = "/v1/predictors/load"
+RNG = np.random.default_rng(0)
+KINDS = {"at": "time", "shop": "category", "open": "boolean", "heat": "number"}
+ROWS = [
+    {
+        "at": (datetime(2026, 1, 1) + timedelta(hours=7 * n)).isoformat(),
+        "shop": "abc"[n % 3],
+        "open": n % 5 > 0,
+        "heat": float(RNG.normal()),
+    }
+    for n in range(30)
+]
+Y = [2.0 * (one["shop"] == "b") + float(one["heat"]) + 0.3 * RNG.normal() for one in ROWS]
+
+
+async def learn(service: Service, rows: list[Any], targets: Any = Y) -> list[Any]:
+    return [
+        await service.post(f"{URL}/learn", {"id": f"{n}", "x": x, "y": float(y)})
+        for n, (x, y) in enumerate(zip(rows, targets, strict=True))
+    ]
+
+
+def open_dates(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as a model in Python takes it."""
+    left = dict(row)
+    at = datetime.fromisoformat(left.pop("at"))
+    parts = {
+        "at.hour": str(at.hour),
+        "at.weekday": at.strftime("%a"),
+        "at.month": at.strftime("%b"),
+    }
+    return {**parts, **left}
+
+
+CALENDAR = {
+    "at.hour": [*map(str, range(24))],
+    "at.weekday": [*WEEKDAYS],
+    "at.month": [*MONTHS],
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "model"),
+    [
+        ({}, BayesianLinearRegression(categorical_features=CALENDAR)),
+        ({"features": KINDS}, BayesianLinearRegression(categorical_features=CALENDAR)),
+        (
+            {"model": "linear+stabilized:0.9", "features": {**KINDS, "shop": ["a", "b", "c"]}},
+            BayesianLinearRegression(
+                categorical_features={**CALENDAR, "shop": [*"abc"]}, forgetting="stabilized:0.9"
+            ),
+        ),
+        (
+            {"groups": "shop"},
+            GroupedRegression(by="shop", categorical_features=CALENDAR),
+        ),
+        (
+            {"formula": "y ~ heat + at.weekday + (1 | shop)"},
+            Model("y ~ heat + at.weekday + (1 | shop)"),
+        ),
+    ],
+    ids=["learned", "given", "forgetting", "groups", "formula"],
+)
+def test_rows_are_handed_to_the_model(tmp_path: Path, settings: dict[str, Any], model: Any) -> None:
+    async def do(service: Service) -> tuple[Any, ...]:
+        await service.put(URL, settings)
+        await learn(service, ROWS)
+        told = await service.post(f"{URL}/predict", {"x": ROWS[0]})
+        await service.crash()
+        await service.start()
+        assert await service.post(f"{URL}/predict", {"x": ROWS[0]}) == told
+        state = (await service.ask("GET", URL)).json()
+        await service.post(f"{URL}/unlearn", {"id": "3"})
+        return told, state["schema"], await service.post(f"{URL}/predict", {"x": ROWS[0]})
+
+    told, schema, left = with_service(tmp_path, do)
+    assert schema == settings.get("features", KINDS)
+    fresh = clone(model)
+    for x, y in zip(ROWS, Y, strict=True):
+        model.learn_one(open_dates(x), y)
+    first = pd.DataFrame([open_dates(ROWS[0])])
+    assert told["mean"] == pytest.approx(float(model.predict(first)[0]), rel=1e-6)
+    if "model" in settings:  # what fades can't be subtracted: all others are learned again
+        model = fresh
+        for x, y in zip(ROWS[:3] + ROWS[4:], Y[:3] + Y[4:], strict=True):
+            model.learn_one(open_dates(x), y)
+    else:
+        model.unlearn(pd.DataFrame([open_dates(ROWS[3])]), [Y[3]])
+    assert left["mean"] == pytest.approx(float(model.predict(first)[0]), rel=1e-4)
+
+
+def test_missing_values_are_filled_in(tmp_path: Path) -> None:
+    holes = [
+        ROWS[0],
+        *({**row, ["at", "shop", "heat"][n % 3]: None} for n, row in enumerate(ROWS[1:])),
+    ]
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {"features": KINDS, "missing": "fill"})
+        await learn(service, holes)
+        told = await service.post(f"{URL}/predict", {"x": {"shop": "b", "open": True}})
+        heat = np.mean([one["heat"] for one in holes if one["heat"] is not None])
+        same = {"at": None, "shop": "b", "open": True, "heat": float(heat)}
+        assert (await service.post(f"{URL}/predict", {"x": same}))["mean"] == pytest.approx(
+            told["mean"]
+        )
+        # The same row is a duplicate, although its mean has moved since; another is refused.
+        row = {"id": "3", "x": holes[3], "y": Y[3]}
+        assert (await service.post(f"{URL}/learn", row))["status"] == "duplicate"
+        row["x"] = {**holes[3], "heat": 0.0}
+        assert (await service.ask("POST", f"{URL}/learn", row)).status_code == 409
+        await service.crash()
+        await service.start()
+        await service.post(f"{URL}/unlearn", {"id": "3"})
+        left = await service.post(f"{URL}/predict", {"x": same})
+        assert left["mean"] == pytest.approx(told["mean"], abs=0.3)
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize(
+    ("model", "targets"),
+    [
+        ("logistic", np.array(Y) > 1.0),
+        ("gamma+stabilized:0.99", np.exp(Y)),
+        ("negative binomial", np.rint(np.exp(Y))),
+        ("spline", Y),
+        ("linear + adaptive", Y),
+    ],
+)
+def test_words_of_the_command_make_the_model(tmp_path: Path, model: str, targets: Any) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {"model": model, "features": {**KINDS, "shop": [*"abc"]}})
+        told = await learn(service, ROWS, targets)
+        assert np.isfinite(told[-1]["mean"])
+        assert np.isfinite((await service.post(f"{URL}/predict", {"x": ROWS[0]}))["std"])
+
+    with_service(tmp_path, do)
+
+
+REFUSED_SETTINGS = [
+    ({"model": "cubic"}, "model", "does not describe a model"),
+    ({"model": "linear+spline+hsgp"}, "model", "two settings for its basis"),
+    ({"formula": "y ~ (x"}, "formula", ""),
+    ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
+    ({"formula": "y ~ x", "features": ["x"]}, "features", "give kinds"),
+    ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
+    ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
+    ({"features": {"x": 3}}, "features", "give text or an array"),
+    ({"features": KINDS, "levels": {"shop": ["a"]}}, "levels", "go with the kinds"),
+    ({"missing": "skip"}, "missing", "give 'error' or 'fill'"),
+    ({"parameters": {"bass": 1}}, "parameters.bass", "there is no parameter"),
+    ({"features": {"x": "number"}, "parameters": {"prior_precision": -1.0}}, "parameters", ""),
+]
+REFUSED_ROWS = [
+    ({**ROWS[0], "heat": "warm"}, "x.heat", "'heat' is 'warm': it must be a number"),
+    ({**ROWS[0], "heat": 1e200}, "x.heat", "it must be a number within"),
+    ({**ROWS[0], "open": 1}, "x.open", "it must be true or false"),
+    ({**ROWS[0], "at": "yesterday"}, "x.at", "it must be a time such as"),
+    ({**ROWS[0], "at": 3}, "x.at", "it must be a time such as"),
+    ({**ROWS[0], "shop": None}, "x.shop", '"missing": "fill"'),
+    ({**ROWS[0], "shop": "d"}, "x.shop", "give one of a, b, c"),
+    ({**ROWS[0], "wind": 1.0}, "x.wind", "unknown feature 'wind': give at, shop, open, heat"),
+    ({"heat": 1.0}, "x.at", "feature 'at' is missing"),
+    ([1.0, 2.0], "x", "expected 4 values, got 2"),
+]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        async def refuse(method: str, path: str, body: Any) -> tuple[str, str]:
+            answer = await service.ask(method, path, body)
+            assert answer.status_code == 422, answer.text
+            return answer.json()["field"], answer.json()["error"]
+
+        for settings, field, words in REFUSED_SETTINGS:
+            told = await refuse("PUT", URL, settings)
+            assert (told[0], words in told[1]) == (field, True), told
+        await service.put(URL, {"features": {**KINDS, "shop": [*"abc"]}})
+        for x, field, words in REFUSED_ROWS:
+            told = await refuse("POST", f"{URL}/learn", {"id": "1", "x": x, "y": 1.0})
+            assert (told[0], words in told[1]) == (field, True), told
+        assert (await service.ask("GET", URL)).json()["scores"]["n"] == 0
+        # Where the schema is learned, the first row must say it.
+        await service.put("/v1/predictors/learned", {})
+        for x in ({"a": None}, {}, [1.0]):
+            row = {"id": "1", "x": x, "y": 1.0}
+            assert (await refuse("POST", "/v1/predictors/learned/learn", row))[0].startswith("x")
+        await service.post("/v1/predictors/learned/learn", {"id": "1", "x": {"a": "red"}, "y": 1.0})
+        row = {"id": "2", "x": {"b": 1.0}, "y": 1.0}
+        told = await refuse("POST", "/v1/predictors/learned/learn", row)
+        assert told == ("x.b", "unknown feature 'b': give a")
+
+    with_service(tmp_path, do)
