@@ -147,6 +147,7 @@ PYTHON = {
     "LINEAR.predict(X.assign(age=pandas.Categorical(GROUPS)))": "OneHotEncoder",
     "BayesianLinearRegression().fit(X.assign(age=np.nan), Y)": "'age'",
     "BayesianLinearRegression().fit(X, YES)": "y",
+    "posterity.save(PIPE, 'm.posterity')": "save(pipeline[-1], path)",
     "posterity.save(LINEAR, '/no/such/folder/m.posterity')": "/no/such/folder",
     "load_rides().head()": None,
     "clone(LINEAR).fit(X, Y)": None,
