@@ -155,6 +155,17 @@ PYTHON = {
     "cross_val_score(make_pipeline(StandardScaler(), clone(LINEAR)), X, Y)": None,
     "GridSearchCV(clone(LINEAR), {'prior_precision': ['auto', 1.0]}).fit(X, Y).predict(X)": None,
     "cross_val_predict(LABELS, X, YES, method='predict_proba')": None,
+    # calls
+    "BayesianLinearRegression().fit(X)": "the call is fit(X, y, sample_weight=..., times=...)",
+    "BayesianLinearRegression().fit(X, Y, exposure=1.0)": "BayesianPoissonRegression().fit(X, y, ex",
+    "BayesianLinearRegression(alpha=1.0)": "prior_precision and noise_precision are learned",
+    "BayesianLinearRegression(smoothing=0.99)": "forgetting='exponential:0.99'",
+    "BayesianLinearRegression(forgeting=None)": "did you mean 'forgetting'",
+    "BayesianLinearRegression(X, Y)": "BayesianLinearRegression() ",
+    "GroupedRegression('y ~ x + (1 | g)').fit(X)": "GroupedRegression.fit() is missing",
+    "Forecaster(time='day')": "call the column 'ds'",
+    "Forecaster().fit(Y).forecast()": "the call is forecast(h, X_future=...",
+    "Model('y ~ x').fit()": "the call is fit(",
     # shapes and types
     "BayesianLinearRegression().fit('age ~ size', X)": "X is the text",
     "BayesianLinearRegression().fit(X, 'age')": "give the targets, as table['age']",

@@ -116,7 +116,7 @@ CALLS = {
     "plot_evidence(MODEL, X, Y)": r"plot_evidence\(compare\(models, X, y\)\)",
     "plot_forecast(Y)": r"not a Series: plot_forecast\(Forecaster\(\)",
     "plot_groups(MODEL)": "GroupedRegression",
-    "plot_coefficients(MODEL, X, Y)": r"the call is plot_coefficients\(model, ax\)",
+    "plot_coefficients(MODEL, X, Y)": r"the call is plot_coefficients\(model, ax=...,",
     "plot_coefficients('model')": r"draws what model.fit\(X, y\) returns, not a str",
     "plot_residuals(MODEL, Y)": r"plot_residuals\(model, X, y\)",
     "plot_pit(MODEL)": r"plot_pit\(model, X, y\)",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from posterity.distributions.guesses import tell_call
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +32,7 @@ def draws(part: str, call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a figure refuse what lacks that part, and other wrong calls, by the right one."""
 
     def decorate(figure: Callable[P, R]) -> Callable[P, R]:
-        own = signature(figure)
+        told = tell_call(figure)
 
         @wraps(figure)
         def checked(*given: P.args, **settings: P.kwargs) -> R:
@@ -39,13 +40,7 @@ def draws(part: str, call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if given and not hasattr(given[0], part):
                 kind, name = type(given[0]).__name__, figure.__name__
                 raise TypeError(f"{name} draws what {call} returns, not a {kind}: {name}({call})")
-            try:
-                own.bind(*given, **settings)
-            except TypeError as error:
-                places = [k for k, one in own.parameters.items() if one.kind != one.KEYWORD_ONLY]
-                right = f"{figure.__name__}({', '.join(places)})"
-                raise TypeError(f"{error}: the call is {right}, the rest by name") from None
-            return figure(*given, **settings)
+            return told(*given, **settings)
 
         return checked
 
