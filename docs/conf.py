@@ -47,6 +47,7 @@ html_theme = "furo"
 html_title = f"posterity {version}"
 html_static_path = ["_style"]
 html_css_files = ["posterity.css"]
+html_search_scorer = str(Path(__file__).parent / "_style" / "search.js")
 
 
 def trim(app: Sphinx, page: nodes.document) -> None:

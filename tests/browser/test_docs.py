@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import pytest
 
@@ -105,10 +106,36 @@ def test_a_tutorial_is_a_notebook_that_has_run(site: Path) -> None:
         assert kinds <= {"execute_result", "display_data"}, page
 
 
-def test_search_works_from_disk(browser: Any, site: Path) -> None:
-    page = browser.open(site / "search.html", query="?q=conformal")
-    page.locator("ul.search li a").first.wait_for(timeout=10_000)
-    assert "calibration" in page.locator("ul.search").inner_html()
+# What users type, and pages of which one stands among the first three that are found.
+SEARCHES = {
+    "conformal": {"calibration"},
+    "prediction interval": {"calibration", "tutorials/intervals", "start"},
+    "ridge": {"coming_from", "curves"},
+    "random effects": {"mixed"},
+    "mixed model": {"mixed"},
+    "GAM": {"smooth"},
+    "Prophet": {"coming_from", "forecasting"},
+    "Thompson sampling": {"bandits"},
+    "A/B test": {"experiments"},
+    "drift": {"forgetting", "tutorials/drift"},
+    "partial_fit": {"start"},
+    "uncertainty": {"start"},
+    "survival": {"lifetimes"},
+    "Tweedie": {"insurance"},
+    "holiday": {"tutorials/daily_sales", "forecasting"},
+}
+
+
+def test_search_works_from_disk_and_finds_the_page(browser: Any, site: Path) -> None:
+    wrong = {}
+    for typed, pages in SEARCHES.items():
+        page = browser.open(site / "search.html", query=f"?q={quote_plus(typed)}")
+        page.locator(".search-summary").filter(has_text="found").wait_for(timeout=10_000)
+        links = page.locator("ul.search > li > a").evaluate_all("all => all.map(a => a.href)")
+        first = [re.sub(r".*/html/(.*)\.html.*", r"\1", link) for link in links[:3]]
+        if not pages & set(first):
+            wrong[typed] = first
+    assert wrong == {}
     assert browser.requests == []
 
 

@@ -16,8 +16,8 @@ from posterity.adapters._components import components
 from posterity.adapters._extras import require_module
 from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
 from posterity.adapters._onnx_probability import add_expected_labels
-from posterity.adapters._onnx_steps import compute_affine_map
 from posterity.distributions import Normal, StudentT
+from posterity.distributions.affine_map import compute_affine_map
 from posterity.distributions.log_normal_counts import LARGEST_LOG_SD
 from posterity.generalized import (
     BayesianLogisticRegression,
@@ -112,7 +112,10 @@ BayesianRobustRegression
     if input_type == "float32":
         graph.rows = graph.cast(graph.rows, onnx.TensorProto.DOUBLE)
     if steps is not None:
-        slopes, start = compute_affine_map(steps)
+        try:
+            slopes, start = compute_affine_map(steps)
+        except ValueError as error:
+            raise ValueError(_NOT_AFFINE) from error
         graph.rows = graph.apply("Add", graph.apply("MatMul", graph.rows, slopes), start)
     outputs = tell(graph, model, level)
     names: Any = (model.posterior_.names or ())[int(model.fit_intercept) :]
@@ -122,6 +125,10 @@ BayesianRobustRegression
     return _model(onnx, graph, (kind, names), level, outputs)
 
 
+_NOT_AFFINE = (
+    "to_onnx exports pipelines whose steps before the model are affine, such as StandardScaler, "
+    "PCA and choices of columns: convert other steps with skl2onnx, and the model with to_onnx"
+)
 # What an output is: its name, the numpy type of its elements, and its columns, if it is no column.
 Output = tuple[str, Any, int | None]
 SPREAD_OUTPUTS: list[Output] = [

@@ -3,8 +3,94 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
+from typing import Any, ParamSpec, Self, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Arguments of other libraries, and of other models, and what there is.
+OTHER_ARGUMENTS = {
+    "alpha": "prior_precision and noise_precision are learned, or given",
+    "beta": "noise_precision is learned, or given",
+    "exposure": "models of counts have one: BayesianPoissonRegression().fit(X, y, exposure=...)",
+    "formula": "Model(formula).fit(frame) takes one",
+    "groups": "GroupedRegression().fit(X, y, groups=groups) takes them, as does by= of a frame",
+    "id_col": "call the column 'unique_id'",
+    "lambda_": "prior_precision is learned, or given",
+    "smoothing": "forgetting='exponential:0.99' does this",
+    "target": "call the column 'y'",
+    "target_col": "call the column 'y'",
+    "time": "call the column 'ds'",
+    "time_col": "call the column 'ds'",
+}
+
+
+def tell_call(function: Callable[P, R]) -> Callable[P, R]:
+    """Let calls whose arguments do not fit be told the right one.
+
+    Examples
+    --------
+    >>> @tell_call
+    ... def fit(X, y, *, weight=None): ...
+    >>> fit([[1.0]])
+    Traceback (most recent call last):
+    TypeError: fit() is missing a required argument: 'y'; the call is fit(X, y, weight=...)
+    """
+
+    @wraps(function)
+    def called(*given: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*given, **named)
+        except TypeError:
+            _check_call(function, *given, **named)
+            raise
+
+    return called
+
+
+class TellsCalls:
+    """Estimators whose calls that do not fit are told the right one."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Check the parameters; a copy, which is made without them, has them from its original."""
+        if given or named:
+            _check_call(cls.__init__, cls, *given, **named)
+        return super().__new__(cls)
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        for name in ("fit", "partial_fit", "forecast"):
+            if name in vars(cls):
+                setattr(cls, name, tell_call(vars(cls)[name]))
+
+
+@cache
+def _read_signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _check_call(function: Callable[..., Any], *given: Any, **named: Any) -> None:
+    """Raise ``TypeError`` with the right call, unless this one fits."""
+    own = _read_signature(function)
+    try:
+        own.bind(*given, **named)
+        return
+    except TypeError as error:
+        said = str(error).replace("missing a", "is missing a")
+    name, places = function.__name__, dict(own.parameters)
+    if places.pop("self", None):
+        owner = given[0].__name__ if name == "__init__" else type(given[0]).__name__
+        name = owner if name == "__init__" else f"{owner}.{name}"
+    wrong = said.rpartition("'")[0].rpartition("'")[2] if "unexpected" in said else ""
+    told = OTHER_ARGUMENTS.get(wrong, did_you_mean(wrong, places).removeprefix("; "))
+    if not told:
+        empty = inspect.Parameter.empty
+        listed = [one if how.default is empty else f"{one}=..." for one, how in places.items()]
+        told = f"the call is {name.rpartition('.')[2]}({', '.join(listed)})"
+    raise TypeError(f"{name}() {said}; {told}") from None
 
 
 def refuse_guess(owner: Any, name: str, here: Mapping[str, str]) -> Any:

@@ -14,6 +14,7 @@ from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
 from posterity.distributions.guesses import did_you_mean, refuse_guess
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.shown_table import show_table
 
 Index = int | slice | Sequence[int] | np.ndarray
 
@@ -342,7 +343,7 @@ def tabulate(joint: JointDistribution, each: RowDistribution, level: float) -> A
         "high": high,
         "probability_positive": each.sf(0.0),
     }
-    return pandas.DataFrame(columns, index=names)
+    return show_table(pandas.DataFrame(columns, index=names))
 
 
 def require_pandas(purpose: str = "a table", instead: str = "") -> Any:

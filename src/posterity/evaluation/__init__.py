@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from posterity.distributions.pit import PIT
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.classification import (
     ClassificationResult,
@@ -14,7 +15,6 @@ from posterity.evaluation.drift import DriftPeriod
 from posterity.evaluation.merging import merge_validations
 from posterity.evaluation.paired import compare_predictions
 from posterity.evaluation.paired_result import PairedComparison, PairedDifference
-from posterity.evaluation.pit import PIT
 from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices

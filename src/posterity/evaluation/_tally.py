@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions.pit import N_BINS, count_bins
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import refuse_nothing
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._scores import Column, n_columns
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import BaselineLedger
-from posterity.evaluation.pit import N_BINS, count_bins
 from posterity.evaluation.residuals import ResidualLedger
 from posterity.evaluation.result import ValidationResult, WorstRow, summarize
 from posterity.evaluation.slices import Sliced, SliceLedger

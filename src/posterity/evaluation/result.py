@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.pit import PIT, skewness_in_words
 from posterity.evaluation import _scores as column
 from posterity.evaluation._tables import count_rows, html_table, to_plain
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.coefficient_path import CoefficientPath
 from posterity.evaluation.drift import DriftPeriod, drift_periods
-from posterity.evaluation.pit import PIT, skewness_in_words
 from posterity.evaluation.residuals import Residuals
 from posterity.evaluation.slices import Slices
 from posterity.evaluation.stretches import Stretches

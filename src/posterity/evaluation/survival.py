@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.evaluation.pit import PIT, count_bins
+from posterity.distributions.pit import PIT, count_bins
 from posterity.kernel.values import read_floats
 from posterity.likelihoods.censored import score_ends
 

@@ -201,6 +201,13 @@ def _make_refusal(value: Any, where: str) -> ModelFileError:
         what = f"the function or class {value.__qualname__}"
     else:
         what = f"a {what}"
+    if hasattr(value, "steps"):
+        return ModelFileError(
+            f"{where or 'the model'} is {what}: save(pipeline[-1], path) saves its model alone. "
+            "Models learn columns of text themselves and need no scaling: model.fit(frame, y) may "
+            "do without other steps. skops.io.dump keeps whole pipelines without pickle (see "
+            "posterity.adapters.skops.trusted_types)"
+        )
     return ModelFileError(
         f"{where or 'the model'} is {what}: a model file holds numbers, text, arrays and "
         "posterity's own models, bases, strategies and likelihoods, and runs no code when it is "

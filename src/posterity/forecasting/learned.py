@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from posterity.distributions.guesses import TellsCalls
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import (
@@ -57,7 +58,7 @@ Array = NDArray[np.float64]
 NUMBERS = 3
 
 
-class LearnedSeries(AtomicModel, BaseEstimator):
+class LearnedSeries(AtomicModel, TellsCalls, BaseEstimator):
     """Series as they were learned, with the parameters of :class:`posterity.Forecaster`."""
 
     seasonality: Any

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.shown_table import show_table
 from posterity.grouped.base import Array, GroupedModel, UnknownGroupError
 from posterity.grouped.effects import average_change, draw_coefficients, mean_change
 from posterity.grouped.inputs import read_offsets
@@ -368,7 +369,7 @@ class GroupedReader(GroupedModel):
         tables = [add_ratios(one.summary(level, base=base), ratio) for one in models]
         for key, table in zip(keys, tables, strict=True):
             table.insert(0, "group", [key] * len(table))
-        return require_pandas().concat(tables)
+        return show_table(require_pandas().concat(tables))
 
     # ---- keys ------------------------------------------------------------------------------------
 

@@ -157,6 +157,7 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
         message = str(error).splitlines()[0]
         raise TableError(
             f"the formula {formula!r} can't be parsed ({message}): write it as in 'y ~ a + b'"
+            + "; posterity.Model(formula).fit(frame) reads (1 + x | group)" * ("|" in formula)
         ) from error
     if not hasattr(parsed, "lhs"):
         raise TableError(f"the formula {formula!r} has no target: write it as in 'y ~ x'")

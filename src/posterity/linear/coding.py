@@ -111,6 +111,8 @@ class RowCoder:
 
     def values(self, x: Any) -> NDArray[np.float64]:
         """The features of ``x`` as an array (1, d), checked."""
+        if hasattr(x, "columns"):
+            return self._reader.values(x)  # which refuses a table
         row, places = _open_row(x, self._categories.each)
         for one, place in zip(self._categories.each, places, strict=True):
             row[place] = one.number([_read_word(row[place], one.name, self._missing)])[0]

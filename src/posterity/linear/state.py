@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import TellsCalls, refuse_guess
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.linear.named import get_feature_names
@@ -85,7 +85,7 @@ def count(number: float, what: str) -> str:
     return f"{number:,.10g} {what}{'s' * (number != 1)}"
 
 
-class PosteriorEstimator(BaseEstimator, Generic[Posterior]):
+class PosteriorEstimator(TellsCalls, BaseEstimator, Generic[Posterior]):
     """A scikit-learn estimator around one posterior, which is None until it has learned."""
 
     noise_precision: float | None

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags
 
+from posterity.distributions.guesses import TellsCalls
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
 from posterity.likelihoods import Bernoulli, Likelihood
@@ -33,7 +34,7 @@ Array = NDArray[np.float64]
 MOST_COORDINATES = 8
 
 
-class Model(ModelReader, BaseEstimator):
+class Model(ModelReader, TellsCalls, BaseEstimator):
     """A regression that a formula describes, with effects of groups, which keeps learning.
 
     Fixed effects have a wide prior (see Notes). Effects of a group, as of ``(1 + x | g)``, are

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from posterity.distributions import Mixture, StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.shown_table import show_table
 from posterity.linear.keys import list_labels, read_keys
 from posterity.linear.ratios import add_ratios
 from posterity.model.components import find_points, list_components, list_parameters
@@ -40,7 +41,7 @@ def summarize(engine: TermRows, design: Design, level: float) -> Any:
     names = [name for name, _ in found]
     table = _describe_weights(engine, [feature for _, feature in found], level)
     frame = require_pandas().DataFrame({"name": names, **table}, index=names)
-    return add_ratios(frame, engine._likelihood().ratio)
+    return show_table(add_ratios(frame, engine._likelihood().ratio))
 
 
 def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
@@ -79,7 +80,8 @@ def list_variances(engine: TermRows, level: float) -> Any:
         for (name, values), (_, one) in zip(rows, likeliest, strict=True)
     ]
     columns = ["name", "mean", "sd", "low", "high", "reml"]
-    return require_pandas().DataFrame(table, index=[name for name, _ in rows], columns=columns)
+    frame = require_pandas().DataFrame(table, index=[name for name, _ in rows], columns=columns)
+    return show_table(frame)
 
 
 def list_curve(engine: TermRows, design: Design, curve: Curve, level: float) -> Any:

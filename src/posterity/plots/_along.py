@@ -1,9 +1,10 @@
-"""Curves along one feature of a model, the others held where they are."""
+"""Whose predictions of which rows a figure shows, and curves along one of their features."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +14,73 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+def read_rows(X: Any, y: Any, ax: Any) -> tuple[Any, Any, Any]:
+    """Rows, targets and axes; axes may come as soon as nothing else does."""
+    given = [one for one in (X, y, ax) if one is not None]
+    axes = given.pop() if given and hasattr(given[-1], "get_figure") else None
+    rows, targets = [*given, None, None][:2]
+    return rows, targets, axes
+
+
+@contextmanager
+def _unnamed() -> Iterator[None]:
+    """Arrays will do for what has learned from data frames: the order of features is theirs."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        yield
+
+
+def split_steps(model: Any) -> tuple[Any, Any]:
+    """The model, or the last step of a pipeline, and the steps before it, if there are any."""
+    *before, (_, final) = getattr(model, "steps", [("", model)])
+    return final, model[:-1] if before else None
+
+
+@_unnamed()
+def split(model: Any, X: Any) -> tuple[Any, Any]:
+    """The model, or the last step of a pipeline, and rows as it gets them."""
+    final, steps = split_steps(model)
+    return final, X if steps is None else steps.transform(X)
+
+
+@_unnamed()
+def ask(model: Any, verb: str, X: Any, *more: Any) -> Any:
+    """What a model or a pipeline says of rows, in the columns that it was given."""
+    final, rows = split(model, X)
+    return getattr(final, verb)(rows, *more)
+
+
+def predict_rows(model: Any, X: Any, y: Any, figure: str) -> tuple[Any, Array]:
+    """Predictive distributions of rows, and their targets; or both as they are given."""
+    if hasattr(model, "cdf"):
+        return model, np.asarray(X, dtype=np.float64)
+    if y is None:
+        raise TypeError(f"{figure} draws predictions beside targets: {figure}(model, X, y)")
+    return predict_numbers(model, X, figure), np.asarray(y, dtype=np.float64)
+
+
+def predict_numbers(model: Any, X: Any, figure: str) -> Any:
+    """Predictive distributions of rows; raises ``TypeError`` where they are of labels."""
+    predictive = ask(model, "predict_distribution", X)
+    if not hasattr(predictive, "cdf"):
+        raise TypeError(
+            f"{figure} draws predictions of numbers, and this model predicts labels: "
+            "plot_partial_effect(model, X, feature) draws their probability, and scikit-learn's "
+            "CalibrationDisplay.from_estimator(model, X, y) how often it is right"
+        )
+    return predictive
+
+
 @dataclass(frozen=True)
 class Feature:
-    """Column ``index`` of ``at`` (d,), which says where the other features are held."""
+    """A feature of a model, by its place and its name."""
 
     index: int
     name: str
-    at: Array
+    count: int
 
     @classmethod
-    def of(cls, model: Any, feature: int | str, at: ArrayLike | None) -> Feature:
+    def of(cls, model: Any, feature: int | str) -> Feature:
         """The feature of that number or name; raises ``ValueError`` if there is none."""
         count = int(model.n_features_in_)
         given = getattr(model, "feature_names_in_", None)
@@ -35,33 +93,59 @@ class Feature:
             feature = names.index(feature)
         if not 0 <= feature < count:
             raise ValueError(f"feature is {feature}: give 0 to {count - 1}")
-        if at is None and count > 1:
-            raise ValueError(
-                f"the model has {count} features: give at=, a row with the values at which all "
-                f"but {names[feature]} are fixed"
-            )
-        row = np.zeros(1) if at is None else np.asarray(at, dtype=np.float64)
-        if row.shape != (count,):
-            raise ValueError(f"at has shape {row.shape}: expected ({count},), one for each feature")
-        return cls(int(feature), str(names[feature]), row)
+        return cls(int(feature), str(names[feature]), count)
 
-    def rows(self, x: Array) -> Array:
-        """(n, d) rows whose feature runs over ``x`` (n,)."""
-        rows = np.tile(self.at, (len(x), 1))
-        rows[:, self.index] = x
+    def read(self, X: Any) -> Array:
+        """Values of the feature (n,) in rows, or as they are given."""
+        if hasattr(X, "columns"):
+            column = X[list(X.columns)[self.index]]
+        else:
+            column = X if np.ndim(X) == 1 else np.asarray(X)[:, self.index]
+        try:
+            return np.asarray(column, dtype=np.float64)
+        except ValueError as error:
+            raise ValueError(
+                f"feature {self.name!r} holds text: give one of numbers; plot_coefficients draws "
+                "the levels of text"
+            ) from error
+
+    def put(self, X: Any, values: Any) -> Any:
+        """Rows, an array or a data frame, with other values of the feature."""
+        if hasattr(X, "columns"):
+            names = list(X.columns)
+            return type(X)({n: values if n == names[self.index] else X[n] for n in names})
+        rows = np.array(X, dtype=np.float64)
+        rows[:, self.index] = values
         return rows
 
-    def points(self, data: tuple[Any, ArrayLike]) -> tuple[Array, Array]:
-        """Values of the feature (n,) and of the target (n,) in the rows of ``data``."""
-        X, y = np.asarray(data[0], dtype=np.float64), np.asarray(data[1], dtype=np.float64)
-        return (X if X.ndim == 1 else X[:, self.index]), y
+    def hold_others(self, X: Any, at: ArrayLike | None, x: Array) -> Any:
+        """Rows whose feature runs over ``x`` (n,), and the others stay at ``at`` (d,).
+
+        That is the typical row of ``X`` by default: medians, and the commonest level of text.
+        """
+        frame = hasattr(X, "columns")
+        if at is None and self.count > 1 and np.ndim(X) == 1 and not frame:
+            raise ValueError(
+                f"the model has {self.count} features: give at=, a row with the values "
+                f"at which all but {self.name} are fixed, or rows, (n, {self.count})"
+            )
+        columns = [X[n] for n in X.columns] if frame else np.atleast_2d(np.transpose(X))
+        row = list(map(_find_typical, columns)) if at is None else np.asarray(at)
+        if np.shape(row) != (self.count,):
+            shape = f"at has shape {np.shape(row)}" if at is not None else f"X has {len(row)}"
+            raise ValueError(f"{shape}: expected ({self.count},), one for each feature")
+        rows = [np.full(len(x), value) for value in row]
+        table = type(X)(dict(zip(X.columns, rows, strict=True))) if frame else np.column_stack(rows)
+        return self.put(table, x)
 
 
-def unnamed(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call with arrays what may have learned from data frames: the order of features is theirs."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return call(*arguments)
+def _find_typical(column: Any) -> Any:
+    """The median of numbers; else the commonest value."""
+    values = np.asarray(column)
+    if values.dtype.kind in "fiu":
+        return np.nanmedian(values)
+    levels, counts = np.unique(values.astype(str), return_counts=True)
+    return levels[np.argmax(counts)]
 
 
 def scatter(ax: Any, points: tuple[Array, Array]) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions.guesses import tell_call
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Okabe and Ito (2008): every eye distinguishes them; line styles do so in black and white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -20,6 +26,25 @@ MARKERS = ("o", "s", "^", "D")
 def look(number: int) -> tuple[str, str]:
     """Colour and line style of the curve of that number."""
     return COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
+
+
+def draws(part: str, call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a figure refuse what lacks that part, and other wrong calls, by the right one."""
+
+    def decorate(figure: Callable[P, R]) -> Callable[P, R]:
+        told = tell_call(figure)
+
+        @wraps(figure)
+        def checked(*given: P.args, **settings: P.kwargs) -> R:
+            require_matplotlib()
+            if given and not hasattr(given[0], part):
+                kind, name = type(given[0]).__name__, figure.__name__
+                raise TypeError(f"{name} draws what {call} returns, not a {kind}: {name}({call})")
+            return told(*given, **settings)
+
+        return checked
+
+    return decorate
 
 
 def require_matplotlib() -> None:

@@ -13,6 +13,7 @@ from posterity.plots._frame import (
     MARKERS,
     axes_of,
     compute_chance,
+    draws,
     figure_of,
     finish_along_rows,
     look,
@@ -28,7 +29,10 @@ FloatArray = NDArray[np.float64]
 
 _POINTS = 24
 
+of_validation = draws("along", "progressive_validation(model, X, y)")
 
+
+@of_validation
 def plot_error_along_time(
     result: Any,
     ax: Axes | None = None,
@@ -105,6 +109,7 @@ def plot_error_along_time(
     return finish_along_rows(ax, result.n_rows, title, f"mean absolute error ({unit})")
 
 
+@of_validation
 def plot_coverage_along_time(result: Any, ax: Axes | None = None) -> Axes:
     """Draw the share of targets inside their predictive intervals along the stream.
 
@@ -178,6 +183,7 @@ def plot_coverage_along_time(result: Any, ax: Axes | None = None) -> Axes:
     return finish_along_rows(ax, result.n_rows, title, "share of targets inside the interval")
 
 
+@of_validation
 def plot_validation(
     result: Any, title: str = "Progressive validation", *, unit: str = "units of y"
 ) -> Figure:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from posterity.distributions.pit import PIT, count_bins
+from posterity.plots._along import predict_rows, read_rows
 from posterity.plots._frame import (
     COLOURS,
     MARKERS,
     STYLES,
     axes_of,
     compute_chance,
+    draws,
     finish,
     look,
     write_percent,
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
+def plot_pit(
+    model: Any, X: Any = None, y: Any = None, ax: Axes | None = None, *, bins: int = 20
+) -> Axes:
     """Draw the PIT histogram, which is flat if predictive distributions are calibrated.
 
     A U says that intervals are too narrow, a hill that they are too wide, a slope that predictions
@@ -31,8 +36,14 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
 
     Parameters
     ----------
-    result : ValidationResult
-        From :func:`posterity.evaluation.progressive_validation`.
+    model : estimator, pipeline or ValidationResult
+        What predicts the rows; or a result of
+        :func:`posterity.evaluation.progressive_validation`, which needs no rows: it has scored
+        each before it was learned. Axes may then come next.
+    X : (n, m) array or data frame, optional
+        Rows that the model has not learned.
+    y : (n,) array, optional
+        Their targets.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     bins : int, default 20
@@ -44,8 +55,10 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
 
     Raises
     ------
+    TypeError
+        If there are neither rows nor a result.
     ValueError
-        If the result has no PIT, or `bins` does not divide 100.
+        If predictions have no continuous distribution, or `bins` does not divide 100.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -60,7 +73,8 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
     >>> plot_pit(result, Figure().subplots(), bins=10).get_ylabel()
     'density'
     """
-    pit = _get_pit(result)
+    X, y, ax = read_rows(X, y, ax)
+    pit = _find_pit(model, X, y, "plot_pit")
     density = pit.histogram(bins)
     ax = axes_of(ax)
     places = (np.arange(bins) + 0.5) / bins
@@ -82,18 +96,18 @@ def plot_pit(result: Any, ax: Axes | None = None, *, bins: int = 20) -> Axes:
     )
 
 
-def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
+def plot_calibration(model: Any, X: Any = None, y: Any = None, ax: Axes | None = None) -> Axes:
     """Draw the coverage of central intervals by their level; the diagonal is calibrated.
 
     Below it, intervals are too narrow; above it, too wide.
 
     Parameters
     ----------
-    results : ValidationResult, or mapping of name to ValidationResult
-        From :func:`posterity.evaluation.progressive_validation`, or the ``results`` of
+    model : estimator, pipeline or ValidationResult, or a mapping of names to them
+        As in :func:`plot_pit`; or the ``results`` of
         :func:`posterity.evaluation.compare_predictions`.
-    ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
+    X, y, ax
+        As in :func:`plot_pit`.
 
     Returns
     -------
@@ -101,8 +115,8 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
 
     Raises
     ------
-    ValueError
-        If a result has no PIT.
+    TypeError, ValueError
+        As :func:`plot_pit`.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -117,8 +131,9 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
     >>> plot_calibration({"line": result}, Figure().subplots()).get_xlabel()
     'level of the interval'
     """
-    named: Mapping[str, Any] = results if isinstance(results, Mapping) else {"": results}
-    pits = {name: _get_pit(result) for name, result in named.items()}
+    X, y, ax = read_rows(X, y, ax)
+    named: Mapping[str, Any] = model if isinstance(model, Mapping) else {"": model}
+    pits = {name: _find_pit(one, X, y, "plot_calibration") for name, one in named.items()}
     ax = axes_of(ax, width=5.4, height=5.0)
     ax.plot([0, 1], [0, 1], color="0.35", linewidth=1.0, linestyle=(0, (1, 2)), label="calibrated")
     for i, (name, pit) in enumerate(pits.items()):
@@ -139,6 +154,7 @@ def plot_calibration(results: Any, ax: Axes | None = None) -> Axes:
     return finish(ax, title, x="level of the interval", y="targets inside it", grid="both")
 
 
+@draws("slices", "progressive_validation(model, X, y, slices=...)")
 def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) -> Axes:
     """Draw coverage in slices of a feature, to see where it is too low or too high.
 
@@ -197,13 +213,17 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     return finish(ax, title, x=chosen.feature, y="share of targets inside the interval")
 
 
-def _get_pit(result: Any) -> Any:
-    if result.pit is None:
-        raise ValueError(
-            "the result has no PIT: the model's predictive distributions have no cdf, or are "
-            "discrete"
-        )
-    return result.pit
+def _find_pit(model: Any, X: Any, y: Any, figure: str) -> PIT:
+    """That of a result; or of the predictions of rows."""
+    if not hasattr(model, "pit"):
+        predictive, targets = predict_rows(model, X, y, figure)
+        if not hasattr(predictive, "logpmf"):
+            return PIT(count_bins(predictive.cdf(targets)[~predictive.is_flat()]))
+    elif model.pit is not None:
+        return model.pit
+    raise ValueError(
+        "there is no PIT: the predictive distributions have no cdf, or are those of counts"
+    )
 
 
 __all__ = ["plot_calibration", "plot_coverage_by_slice", "plot_pit"]

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from posterity.plots._along import predict_rows, read_rows
 from posterity.plots._frame import (
     COLOURS,
     STYLES,
     axes_of,
+    draws,
     find_coefficient,
     finish,
     finish_along_rows,
@@ -33,6 +35,7 @@ AXIS_LABELS = {
 }
 
 
+@draws("row_end", "follow_coefficients(model, X, y)")
 def plot_coefficients_along_time(
     path: Any,
     ax: Axes | None = None,
@@ -141,7 +144,7 @@ def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: in
 
 
 def plot_residuals(
-    predictive: Any, y: ArrayLike, ax: Axes | None = None, *, against: str = "mean"
+    model: Any, X: Any, y: Any = None, ax: Axes | None = None, *, against: str = "mean"
 ) -> Axes:
     """Draw residuals, standardised by the whole predictive distribution: normal if it is right.
 
@@ -150,10 +153,13 @@ def plot_residuals(
 
     Parameters
     ----------
-    predictive : distribution
-        Of n rows, as ``predict_then_learn`` or ``predict_distribution`` returns it.
+    model : estimator, pipeline or distribution
+        What predicts the rows; or its predictions, as ``predict_then_learn`` returns them, which
+        their targets follow: ``plot_residuals(predictive, y, ax)``.
+    X : (n, m) array or data frame
+        Rows.
     y : (n,) array
-        Targets.
+        Their targets.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     against : {"mean", "time", "quantiles"}
@@ -170,7 +176,7 @@ def plot_residuals(
     ValueError
         If `against` is none of these.
     TypeError
-        If `predictive` is no distribution.
+        If there are no targets, or no numbers are predicted.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -187,14 +193,9 @@ def plot_residuals(
     if against not in AXIS_LABELS:
         listed = ", ".join(map(repr, AXIS_LABELS))
         raise ValueError(f"against is {against!r}: it must be one of {listed}")
-    if not hasattr(predictive, "cdf"):
-        raise TypeError(
-            "plot_residuals draws predictions and their targets: give what "
-            "model.predict_then_learn(X, y) or model.predict_distribution(X) returns, not "
-            f"a {type(predictive).__name__}"
-        )
+    X, y, ax = read_rows(X, y, ax)
+    predictive, target = predict_rows(model, X, y, "plot_residuals")
     ax = axes_of(ax)
-    target = np.asarray(y, dtype=np.float64)
     # Beyond what a double can tell from 0 and 1 a residual would be infinite.
     residual = ndtri(np.clip(predictive.cdf(target), 1e-300, 1.0 - 1e-16))
     known = np.flatnonzero(~predictive.is_flat())

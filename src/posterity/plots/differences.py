@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from posterity.plots._frame import axes_of, finish_along_rows, look
+from posterity.plots._frame import axes_of, draws, finish_along_rows, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 UNITS = {"log_score": "nats", "squared": "units of y squared"}
 
 
+@draws("difference_along", "compare_predictions(models, X, y)")
 def plot_differences(comparison: Any, ax: Axes | None = None, *, against: str = "") -> Axes:
     """Draw mean losses of models less that of the best, over all rows so far.
 

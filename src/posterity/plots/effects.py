@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.plots._along import Feature, unnamed
-from posterity.plots._frame import COLOURS, axes_of, find_coefficient, finish, legend_above
+from posterity.plots._along import Feature, ask
+from posterity.plots._frame import COLOURS, axes_of, draws, find_coefficient, finish, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,7 @@ PLACES, MOST_ROWS = 41, 500
 MOST_NAMED = 40
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_partial_effect(
     model: Any,
     X: Any,
@@ -41,7 +42,8 @@ def plot_partial_effect(
     Parameters
     ----------
     model : estimator
-        With ``sample_mean``: linear, of counts or of two classes, through any basis.
+        With ``sample_mean``: linear, of counts or of two classes, through any basis; or a pipeline
+        that ends in it.
     X : (n, m) array or data frame
         Rows to average over; of more than 500 so many are taken evenly.
     feature : int or str
@@ -79,20 +81,19 @@ def plot_partial_effect(
     >>> plot_partial_effect(model, X, "x0", ax).get_xlabel()
     'x0'
     """
-    rows = np.asarray(X, dtype=np.float64)
+    rows = X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)
     rows = rows[:: -(-len(rows) // MOST_ROWS)]
-    along = Feature.of(model, feature, rows[0])
-    values = rows[:, along.index]
+    along = Feature.of(model, feature)
+    values = along.read(rows)
     places = np.linspace(values.min(), values.max(), PLACES) if x is None else np.asarray(x)
     seed = int(np.random.default_rng(rng).integers(2**63))  # the same draws at each place
     curves = np.empty((size, len(places)))
     for place, value in enumerate(places):
-        changed = rows.copy()
-        changed[:, along.index] = value
-        draws = unnamed(model.sample_mean, changed, size, seed)
-        if draws.ndim != 2:
+        changed = along.put(rows, np.full(len(rows), value))
+        lines = ask(model, "sample_mean", changed, size, seed)
+        if lines.ndim != 2:
             raise ValueError("several numbers are expected of a row: this figure is of one")
-        curves[:, place] = draws.mean(axis=1)
+        curves[:, place] = lines.mean(axis=1)
     ends = np.quantile(curves, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
     ax = draw_band(ax, places, curves.mean(axis=0), ends, level)
     # Where rows are: curves say little where there are none.
@@ -119,6 +120,7 @@ def draw_band(
     return ax
 
 
+@draws("model_of", "GroupedRegression().fit(X, y, groups=groups)")
 def plot_groups(
     model: Any,
     coefficient: int | str = 0,

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posterity.plots._frame import COLOURS, axes_of, finish, legend_above
+from posterity.plots._along import ask, split_steps
+from posterity.plots._frame import COLOURS, axes_of, draws, finish, legend_above
+from posterity.plots._steps import name_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 MOST_DRAWN = 20
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_explanation(
     model: Any,
     x: Any,
@@ -30,7 +33,7 @@ def plot_explanation(
 
     Parameters
     ----------
-    model : estimator
+    model : estimator or pipeline
         With ``explain``.
     x : (m,) array or mapping of names
         The row.
@@ -65,7 +68,7 @@ def plot_explanation(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['x0 = 3', 'x1 = 1']
     """
-    table = model.explain(x, X=X, level=level)
+    table = _explain(model, x, X, level)
     average, total = table["mean"].iloc[[0, -1]].tolist()
     parts = table.iloc[1:-1]
     parts = parts.iloc[np.argsort(-np.abs(parts["mean"].to_numpy()), kind="stable")]
@@ -85,3 +88,25 @@ def plot_explanation(
     ax = finish(ax, title, x=f"prediction ({unit})", y="", grid="x")
     legend_above(ax, 2)
     return ax
+
+
+def _explain(model: Any, x: Any, X: Any, level: float) -> Any:
+    """Table of a model; of a pipeline with the values that the row has in its own columns."""
+    final, steps = split_steps(model)
+    if hasattr(x, "columns"):
+        raise TypeError("x is a table: give one row, as a mapping or a series, such as x.iloc[0]")
+    if steps is None:
+        return final.explain(x, X=X, level=level)
+    named = dict(x) if hasattr(x, "keys") else {f"x{k}": value for k, value in enumerate(x)}
+    row: Any = np.array([list(named.values())])
+    if hasattr(x, "keys"):
+        import pandas
+
+        row = pandas.DataFrame([named])
+    rows = None if X is None else np.asarray(ask(steps, "transform", X))
+    table = final.explain(np.asarray(steps.transform(row))[0], X=rows, level=level)
+    columns = name_columns(steps)
+    table.index = [table.index[0], *columns, table.index[-1]]
+    for name in named.keys() & set(columns):
+        table.loc[name, "value"] = f"{named[name]:.6g}"
+    return table

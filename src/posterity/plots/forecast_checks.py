@@ -8,15 +8,17 @@ import numpy as np
 from scipy.special import ndtri
 
 from posterity.distributions._limits import find_series
-from posterity.plots._frame import COLOURS, STYLES, axes_of, finish
+from posterity.plots._frame import COLOURS, STYLES, axes_of, draws, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Probabilities so near 0 or 1 that their normal scores are not numbers.
 SMALLEST_TAIL = 1e-12
+CALL = "forecaster.forecast_then_learn(table, h=28)"
 
 
+@draws("by_step", CALL)
 def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
     """Draw how often intervals held, by steps ahead, beside the level that they should hold.
 
@@ -58,6 +60,7 @@ def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
     return finish(ax, "Coverage by steps ahead", x="steps ahead", y="share of outcomes inside")
 
 
+@draws("pit", CALL)
 def plot_autocorrelation(
     progress: Any, ax: Axes | None = None, *, series: Any = None, n_lags: int = 24
 ) -> Axes:
@@ -117,6 +120,7 @@ def plot_autocorrelation(
     return finish(ax, "Do one-step errors repeat?", x="lag", y="autocorrelation")
 
 
+@draws("forms", "Forecaster().fit(table).forecast(28)")
 def plot_forms(forecast: Any, ax: Axes | None = None, *, series: Any = None) -> Axes:
     """Draw how much each form counts in a forecast, the heaviest on top.
 

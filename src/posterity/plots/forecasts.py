@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions._limits import find_series
-from posterity.plots._frame import COLOURS, axes_of, figure_of, finish
+from posterity.plots._frame import COLOURS, axes_of, draws, figure_of, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HORIZONS_BEFORE, FEWEST_BEFORE = 3, 30
 
 
+@draws("ids", "Forecaster().fit(table).forecast(28)")
 def plot_forecast(
     forecast: Any,
     ax: Axes | None = None,
@@ -84,7 +85,9 @@ def plot_forecast(
         ax.plot(times, paths[:, of].T, color=COLOURS[0], lw=0.6, alpha=0.6)
     median = np.reshape(forecast.median(), (-1, len(times)))[of]
     ax.plot(times, median, color=COLOURS[0], lw=1.8, label="median")
-    ax.plot(*_find_history(forecast, series, history, times), color="0.25", lw=1.2)
+    before, known = _find_history(forecast, series, history, times)
+    label = "before" if len(known) else None
+    ax.plot(before, known, color="0.25", lw=1.2, label=label)
     if outcomes is not None:
         came = np.asarray(outcomes)[: len(times)]
         ax.plot(times[: len(came)], came, "o", color=COLOURS[1], ms=3.5, label="what came")
@@ -93,6 +96,7 @@ def plot_forecast(
     return finish(ax, title, x="time", y=unit)
 
 
+@draws("components", "Forecaster().fit(table).forecast(28)")
 def plot_components(
     forecast: Any, *, series: Any = None, level: float = 0.95, unit: str = ""
 ) -> Figure:

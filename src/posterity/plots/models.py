@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.plots._frame import COLOURS, axes_of, finish
+from posterity.plots._frame import COLOURS, axes_of, draws, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,7 @@ LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
 SMALLEST_LABELLED_WEIGHT = 0.005
 
 
+@draws("log_scores", "compare(models, X, y)")
 def plot_evidence(comparison: Any, ax: Axes | None = None) -> Axes:
     """Draw the log evidence, or prequential score, of each model, and mark the best.
 

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
-from posterity.plots._frame import COLOURS, STYLES, axes_of, find_coefficient, finish, legend_above
+from posterity.plots._along import split_steps
+from posterity.plots._frame import (
+    COLOURS,
+    STYLES,
+    axes_of,
+    draws,
+    find_coefficient,
+    finish,
+    legend_above,
+)
+from posterity.plots._steps import find_units, name_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +36,7 @@ DRAWN_LEVEL, CONTOUR_LEVEL = (
 )  # marginal intervals that are drawn, and that hold contours
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_posterior_density(
     model: Any,
     ax: Axes | None = None,
@@ -113,6 +124,7 @@ def plot_posterior_density(
     return ax
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_coefficients(
     model: Any,
     ax: Axes | None = None,
@@ -129,9 +141,10 @@ def plot_coefficients(
 
     Parameters
     ----------
-    model : estimator
+    model : estimator or pipeline
         With a joint posterior of its coefficients; of a GroupedRegression it is that of the mean
-        over groups.
+        over groups. Coefficients of a pipeline are in the units of the columns that it was given
+        where each comes from one, as behind a StandardScaler; the intercept is the last step's.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     levels : (float, float), default (0.5, 0.95)
@@ -174,10 +187,14 @@ def plot_coefficients(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['x0', 'x1']
     """
+    model, steps = split_steps(model)
     joint, places = _joint_of(model, target, base)
     names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)
-    shown = np.arange(0 if intercept or not model.fit_intercept else 1, len(joint.mean))
+    first = int(model.fit_intercept)
+    shown = np.arange(0 if intercept else first, len(joint.mean))
     unit = np.ones(len(joint.mean))
+    if steps is not None:
+        names[first:], unit[first:] = name_columns(steps), find_units(steps)
     if per != "unit" or most is not None:
         scales = _effect_scales(model, places, len(joint.mean))
         unit = scales if per == "sd" else unit

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.plots._along import Feature, scatter, unnamed
-from posterity.plots._frame import COLOURS, axes_of, finish, look
+from posterity.plots._along import Feature, predict_numbers, read_rows, scatter, split
+from posterity.plots._frame import COLOURS, axes_of, draws, finish, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +19,11 @@ Array = NDArray[np.float64]
 PLACES = 301
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_predictions(
     model: Any,
-    x: ArrayLike,
+    X: Any,
+    y: Any = None,
     ax: Axes | None = None,
     *,
     feature: int | str = 0,
@@ -37,20 +39,24 @@ def plot_predictions(
     ----------
     model : estimator
         Anything with ``predict_distribution``, or a scikit-learn pipeline that ends in it.
-    x : (n,) array
-        Values of the feature, in order.
+    X : (n, m) array or data frame, or (n,) array
+        Rows, from the least to the largest of whose values the feature runs; or its values
+        themselves, in order.
+    y : (n,) array, optional
+        Targets of the rows, which are then drawn.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     feature : int or str, default 0
-        Which feature runs over `x`.
-    at : (d,) array, optional
-        Where the other features are held; needed if there are any.
+        Which feature runs.
+    at : (m,) array, optional
+        Where the other features are held; by default at the medians of the rows, and at the
+        commonest level of text.
     levels : sequence of float, default (0.5, 0.95)
         Probability that a band holds a new observation.
     data : (X, y), optional
-        Rows to draw: (n, d) or (n,), and (n,).
+        Rows to draw where `X` has values of the feature alone: (n, m) or (n,), and (n,).
     truth : (n,) array, optional
-        The function that the rows came from, at `x`.
+        The function that the rows came from, at those values; or at 301 places evenly.
     unit : str
         Unit of the target, for the axis label.
 
@@ -61,7 +67,7 @@ def plot_predictions(
     Raises
     ------
     ValueError
-        If there is no such feature, or `at` is missing or of the wrong shape.
+        If there is no such feature, or it holds text, or `at` is missing or of the wrong shape.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -71,20 +77,25 @@ def plot_predictions(
     >>> from posterity import BayesianLinearRegression
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.2, 2.8]
     >>> model = BayesianLinearRegression().fit(X, y)
-    >>> ax = plot_predictions(model, np.linspace(-1, 4, 50), Figure().subplots(), data=(X, y))
+    >>> ax = plot_predictions(model, X, y, Figure().subplots())
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'y (units of y)')
     """
+    X, y, ax = read_rows(X, y, ax)
+    along = Feature.of(model, feature)
+    x = along.read(X)
+    if y is not None or np.ndim(X) > 1:
+        data = data if y is None else (X, y)
+        x = np.linspace(x.min(), x.max(), PLACES)
+    predictive = predict_numbers(model, along.hold_others(X, at, x), "plot_predictions")
     ax = axes_of(ax)
-    x, along = np.asarray(x, dtype=np.float64), Feature.of(model, feature, at)
-    final, rows = _unwrap_pipeline(model, along.rows(x))
-    predictive = unnamed(final.predict_distribution, rows)
     _draw_bands(ax, x, predictive, levels)
     ax.plot(x, predictive.mean(), color=COLOURS[0], linewidth=1.8, label="mean", zorder=4)
     _draw_known(ax, x, along, truth, data)
     return finish(ax, "Predictions of new observations", x=along.name, y=f"y ({unit})")
 
 
+@draws("fit", "model.fit(X, y)")
 def plot_sampled_lines(
     model: Any,
     x_range: tuple[float, float],
@@ -131,7 +142,7 @@ def plot_sampled_lines(
     ValueError
         If the posterior is still improper, or as in :func:`plot_predictions`.
     TypeError
-        If the model has no joint posterior, as an average of several models.
+        If `x_range` is no pair, or the model has no joint posterior, as an average of several.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -144,31 +155,28 @@ def plot_sampled_lines(
     >>> len(ax.lines)
     4
     """
+    if np.shape(x_range) != (2,):
+        raise TypeError(
+            "x_range must be the least and the largest value of the feature: "
+            "plot_sampled_lines(model, (0.0, 1.0)); plot_predictions(model, X, y) takes rows"
+        )
     ax = axes_of(ax)
-    x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature, at)
-    final, rows = _unwrap_pipeline(model, along.rows(x))
+    x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature)
+    final, rows = split(model, along.hold_others(x, at, x))
     if not hasattr(type(final), "posterior_"):
         raise TypeError(
             f"{type(final).__name__} has no posterior_ to draw from: give one of its models_, "
             "or use plot_predictions"
         )
-    draws = final._joint().rvs(size, random_state=np.random.default_rng(rng))
+    lines = final._joint().rvs(size, random_state=np.random.default_rng(rng))
     columns = final._columns(np.asarray(rows, dtype=np.float64))
-    if draws.shape[1] > columns.shape[1]:
+    if lines.shape[1] > columns.shape[1]:
         columns = np.column_stack([np.ones(len(x)), columns])
-    for number, curve in enumerate(draws @ columns.T):
+    for number, curve in enumerate(lines @ columns.T):
         colour, style = look(number)
         ax.plot(x, curve, color=colour, linestyle=style, linewidth=1.2)
     _draw_known(ax, x, along, truth, data)
     return finish(ax, f"{size} draws from the posterior", x=along.name, y=f"y ({unit})")
-
-
-def _unwrap_pipeline(model: Any, rows: Array) -> tuple[Any, Any]:
-    """The last step of a pipeline and the rows as it gets them; or the model and the rows."""
-    if not hasattr(model, "steps"):
-        return model, rows
-    before = model[:-1]
-    return model[-1], unnamed(before.transform, rows) if len(before) else rows
 
 
 def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> None:
@@ -204,4 +212,4 @@ def _draw_known(
         style = (0, (4, 3))
         ax.plot(x, true, color="black", linestyle=style, linewidth=1.2, label="truth", zorder=3)
     if data is not None:
-        scatter(ax, along.points(data))
+        scatter(ax, (along.read(data[0]), np.asarray(data[1], dtype=np.float64)))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from posterity.distributions.pit import skewness_in_words
 from posterity.evaluation import Slices, ValidationResult
 from posterity.evaluation._tables import count_rows
-from posterity.evaluation.pit import skewness_in_words
 
 # A row leads the squared error of so many rows when it has such a share of it.
 FEWEST_ROWS, DOMINANT_SHARE = 50, 0.2

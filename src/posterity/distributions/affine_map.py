@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.linear.named import get_feature_names
-
 Array = NDArray[np.float64]
 
 # Far enough from 0 that differences keep their digits; a power of two, by which nothing is rounded.
@@ -38,13 +36,12 @@ def compute_affine_map(steps: Any) -> tuple[Array, Array]:
 
 
 _REFUSAL = (
-    "to_onnx exports pipelines whose steps before the model are affine, such as StandardScaler, "
-    "PCA and choices of columns: convert other steps with skl2onnx, and the model with to_onnx"
+    "the steps are no affine map of numbers, as StandardScaler, PCA and choices of columns are"
 )
 
 
 def _transform_columns(steps: Any, X: Array) -> Array:
-    names = get_feature_names(steps)
+    names = getattr(steps, "feature_names_in_", None)
     rows: Any = X
     if names is not None:
         import pandas
