@@ -49,12 +49,16 @@ PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other
 {
     for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
         ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
-        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES;
+        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES, filled = 0;
         for (ptrdiff_t c = first; c < shape.q; c++)
             memset(buffer + c * PK_PANEL, 0, (size_t)(all * PK_LANES) * sizeof(double));
         for (ptrdiff_t i = first; i < stop; i++)
-            for (ptrdiff_t c = i; c < shape.q; c++)
+            for (ptrdiff_t c = i; c < shape.q; c++) {
                 buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
+                filled += other[i * shape.ld + c] != 0.0;
+            }
+        if (filled == 0) /* where the prior is flat */
+            continue;
         for (ptrdiff_t j = first; j < shape.q; j++) {
             ptrdiff_t begun = (j - first) / PK_LANES + 1;
             pk_reflect_part(T, buffer, j, begun < all ? begun : all, shape);
