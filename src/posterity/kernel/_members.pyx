@@ -13,7 +13,7 @@ cnp.import_array()
 include "_structures.pxi"
 
 cdef extern from "posterity_members.h" nogil:
-    int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, double discount, pk_shape shape, const double *prior, const pk_before *before)
+    int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
     double pk_predict_row(const double *T, double *row, pk_shape shape)
     enum: PK_MEMORIES
     ctypedef struct pk_noises:
@@ -57,8 +57,8 @@ cdef class FadingMember:
         before.error, before.leverage, before.residual = &self.error, &self.leverage, &self.residual
         if self.behind is not None and not self.behind.data.try_row(row, buffer, flight, shape):
             return False
-        return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, discount, shape, &self.prior[0, 0],
-                          &before)
+        row.discounts = &discount
+        return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape, &self.prior[0, 0], &before)
 
     cdef int take(self, const double[:, ::1] values, double weight) except -1:
         if not self.begins() and weight > 0.0:
@@ -236,7 +236,7 @@ cdef class MembersPath:
             raise ValueError("noises are not those of so many members")
         self.scores, self.outer = _aligned(standing.members.size), _aligned(standing.rates.size)
         self.work = _aligned((len(persistence) + 4) * lanes)
-        self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(self.shape.ld)
+        self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
         self.row = _aligned(self.shape.ld)
         self.predicted, self.densities = np.empty((4, count)), np.empty(count)
         self.weights, self.df, self.loc, self.scale = self.predicted
@@ -330,8 +330,7 @@ cdef class MembersPath:
     cdef bint _try_member(self, Py_ssize_t k, const double[:, ::1] values, double y, double weight) except -1:
         cdef FadingMember member = self.members[k]
         cdef pk_rows row
-        row.X, row.Y, row.weights = &values[0, 0] if values.shape[1] else NULL, &y, &weight
-        row.discounts, row.held = NULL, NULL
+        row.X, row.Y, row.weights, row.held = &values[0, 0] if values.shape[1] else NULL, &y, &weight, NULL
         row.n, row.columns, row.x_stride, row.x_step = 1, values.shape[1], values.shape[1], 1
         row.intercept = self.intercept
         if not member.try_row(&row, self.buffer, self.flight, self.shape):

@@ -103,14 +103,13 @@ static void pk_score_members(const pk_noises *s, ptrdiff_t members, ptrdiff_t n,
 }
 
 /* `after` (q, ld) becomes T with the row learned, all but the prior discounted before it; what was predicted of it goes
- * into before. buffer (q, PK_PANEL), flight (ld). 0 where that can't be used. */
-static int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, double discount,
-                      pk_shape shape, const double *prior, const pk_before *before)
+ * into before. buffer (q, PK_PANEL), flight (PK_FLIGHT_SIZE). 0 where that can't be used. */
+static int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape,
+                      const double *prior, const pk_before *before)
 {
     memcpy(after, T, (size_t)(shape.q * shape.ld) * sizeof(double));
-    if (discount < 1.0)
-        pk_fade_one(after, NULL, buffer, discount, prior, shape);
-    pk_learn_row_by_rotations(after, flight, row, 0, shape, before);
+    if (pk_learn_stabilized(after, buffer, flight, row, shape, prior, before))
+        return 0;
     for (ptrdiff_t i = 0; i < shape.q * shape.ld; i++)
         if (!(fabs(after[i]) <= 1e150))
             return 0;
