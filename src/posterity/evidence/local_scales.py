@@ -165,7 +165,8 @@ class LocalScales(Integrated):
         return Integrated(self.most_nodes, self.tolerance) if little else self
 
     def _find_turns(self, rows: StandardRows, weigh: Callable[[Turns], float]) -> Turns:
-        tolerance = TOLERANCE_OF_ONE if self.most_nodes == 1 else TOLERANCE
+        finds_sites = self.most_nodes == 1 and rows.known
+        tolerance = TOLERANCE_OF_ONE if finds_sites else TOLERANCE
         turns = self._find_precisions(rows, tolerance, rows.log_hyperprior)
         reads_coefficients = self.most_nodes > 1 and not self._compute_fitted_variance
         if not (rows.could_be_met and reads_coefficients):

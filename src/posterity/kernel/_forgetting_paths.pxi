@@ -28,11 +28,11 @@ cdef class ForgettingPath(RowPath):
             return True
         if weight != 1.0 or not self._tell(weight, &error, &df, &scale):
             return False
-        log_density = pk_log_t(error, df, scale)
+        log_density = pk_log_t(error, df, scale)  # 0 where nothing is known
         if not fabs(log_density) < PK_MAX_LOG_DENSITY:
             self._restore()
             return False
-        self.told_df, self.told_mean, self.told_scale = df, self.buffer[self.shape.p] - error, scale
+        self.told_df, self.told_mean, self.told_scale = fmax(df, 0.0), self.buffer[self.shape.p] - error, scale
         self._take(weight)
         self.tally[0] += log_density
         return True
@@ -42,7 +42,10 @@ cdef class ForgettingPath(RowPath):
         return np.array([[1.0], [self.told_df], [self.told_mean], [self.told_scale]])
 
     cdef bint _tell(self, double weight, double *error, double *df, double *scale) noexcept:
-        """Forget, and predict the row in the buffer; False, and nothing happens, where there is no density."""
+        """Forget, and predict the row in the buffer; False, and nothing happens, where it would be a point mass.
+
+        Where nothing is known, as of a direction that is open, the scale is infinite.
+        """
         cdef double root = sqrt(weight), spread, residual, variance
         memcpy(&self.saved[0], &self.triangle[0, 0], self.saved.shape[0] * sizeof(double))
         self.saved_count = self.counts[0]
@@ -56,7 +59,10 @@ cdef class ForgettingPath(RowPath):
             variance = 1.0 / self.known_precision
         else:
             df[0] = self.counts[0] - self.n_flat + 2.0 * self.noise_shape
-            variance = (residual + 2.0 * self.noise_rate) / df[0] if df[0] > 0.0 else 0.0
+            variance = (residual + 2.0 * self.noise_rate) / df[0] if df[0] > 0.0 else INFINITY
+        if spread == INFINITY or variance == INFINITY:
+            scale[0] = INFINITY
+            return True
         scale[0] = sqrt(spread * variance)
         if not 0.0 < scale[0] < INFINITY:
             self._restore()

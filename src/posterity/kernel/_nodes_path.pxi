@@ -139,7 +139,9 @@ cdef class NodesPath:
             if not node._tell(weight, &self.errors[k], &df, &self.scales_told[k]):
                 break
             done += 1
-        if done == count:
+            square += self.scales_told[k]
+        if done == count and isfinite(square):
+            square = 0.0
             for k in range(count):
                 mean += self.weights[k] * self.errors[k]
             for k in range(count):

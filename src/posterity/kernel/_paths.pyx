@@ -10,7 +10,7 @@ cimport numpy as cnp
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-from libc.math cimport INFINITY, fabs, floor, isfinite, log, sqrt
+from libc.math cimport INFINITY, fabs, floor, fmax, isfinite, log, sqrt
 from libc.string cimport memcmp, memcpy
 
 cnp.import_array()

@@ -11,6 +11,8 @@
 /* The prior fades with the rest and is refreshed before a flight would take it below its own weight; it is
  * then raised this much more, so that it need not be for a while. */
 #define PK_HEADROOM 1.1
+/* Beyond this much more than its own weight a prior is taken out; what is less is rounding. */
+#define PK_NO_SURPLUS 1e-14
 /* Flights are cut short so that what fades meanwhile, and the prior with it, keeps this. */
 #define PK_LEAST_FADE 0.6
 
@@ -49,12 +51,16 @@ PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other
 {
     for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
         ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
-        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES;
+        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES, filled = 0;
         for (ptrdiff_t c = first; c < shape.q; c++)
             memset(buffer + c * PK_PANEL, 0, (size_t)(all * PK_LANES) * sizeof(double));
         for (ptrdiff_t i = first; i < stop; i++)
-            for (ptrdiff_t c = i; c < shape.q; c++)
+            for (ptrdiff_t c = i; c < shape.q; c++) {
                 buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
+                filled += other[i * shape.ld + c] != 0.0;
+            }
+        if (filled == 0) /* where the prior is flat */
+            continue;
         for (ptrdiff_t j = first; j < shape.q; j++) {
             ptrdiff_t begun = (j - first) / PK_LANES + 1;
             pk_reflect_part(T, buffer, j, begun < all ? begun : all, shape);
@@ -98,7 +104,7 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
         ptrdiff_t pairs = deficient ? 0 : pk_count_parallel_pairs(rows, first), count = pairs ? 2 * pairs : 1;
         double fade = pk_fade(rows, first, count);
         if (weight * fade < 1.0) {
-            double target = PK_HEADROOM / fade;
+            double target = (first + count < rows->n ? PK_HEADROOM : 1.0) / fade;
             pk_append_triangle(T, buffer, prior, sqrt(target - weight), shape);
             weight = target;
         }
@@ -111,7 +117,7 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
         weight *= fade;
         first += count;
     }
-    if (weight > 1.0) {
+    if (weight - 1.0 > PK_NO_SURPLUS) {
         memset(flight_buffer, 0, (size_t)shape.ld * sizeof(double));
         return pk_remove_triangle(T, flight_buffer, prior, sqrt(weight - 1.0), shape);
     }
