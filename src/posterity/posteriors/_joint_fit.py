@@ -19,7 +19,13 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._averaged_fit import average_sites, leaves_scale_open
+from posterity.posteriors._averaged_fit import (
+    SMALL_VARIANCE,
+    average_near_mode,
+    average_sites,
+    learn_near_mode,
+    leaves_scale_open,
+)
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -35,7 +41,7 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS, MOST_STALLED = 50, 5
+MOST_ROUNDS, MOST_STALLED, LESS = 50, 5, 0.95
 # Tolerance of the prior's change, relative to the prior; and the share of the total precision
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
@@ -48,7 +54,9 @@ SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1
 MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from.
 START_DECREMENT = 1e-12
-NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
+# The mode and its curvature are at least so near while the prior moves: where rows are many times
+# as many as coefficients, so that a curvature costs more than a choice of the prior, and else.
+FAR, NEAR = 1.0, 0.003
 
 
 # How the sites of rows are found. "averages": from the mode on, over the posterior.
@@ -71,6 +79,12 @@ class SiteModel(NamedTuple):
         """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
         return self.approximation == "averages" and not self.likelihood.is_noise
 
+    def choose_for(self, variance: Array) -> SiteModel:
+        """The same, at the mode where each eta is known so well that this is as good."""
+        if variance.max(initial=0.0) < SMALL_VARIANCE:
+            return self._replace(approximation="laplace")
+        return self
+
 
 class WarmStart(NamedTuple):
     """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
@@ -78,7 +92,7 @@ class WarmStart(NamedTuple):
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
     precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
-    For so many rounds, ``stalled``, the change was not below the ``least`` one.
+    For so many rounds, ``stalled``, the change was not clearly below the ``least`` one.
     """
 
     prior: Factor
@@ -91,6 +105,7 @@ class WarmStart(NamedTuple):
     steps: SecantSteps = SecantSteps()
     least: float = math.inf
     stalled: int = 0
+    of_sites: Factor | None = None
 
     @property
     def is_stalled(self) -> bool:
@@ -101,7 +116,8 @@ class WarmStart(NamedTuple):
     def of(cls, inner: LinearPosterior) -> WarmStart:
         """Return the start of the first round: the prior of ``inner``."""
         central = inner.central()
-        return cls(central.factor, _compute_level(central.prior))
+        change = math.inf if inner.learns_prior else 0.0
+        return cls(central.factor, _compute_level(central.prior), change=change)
 
     @property
     def ahead(self) -> float:
@@ -127,10 +143,10 @@ class WarmStart(NamedTuple):
             chosen.scale(math.exp(step - move))
             prior = chosen.combine(known)
         level = self.level + step
-        stalled = 0 if change < self.least else self.stalled + 1
-        least = min(change, self.least)
+        nearer = change < LESS * self.least
+        stalled, least = (0, change) if nearer else (self.stalled + 1, self.least)
         return WarmStart(
-            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled
+            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled, of_sites
         )
 
 
@@ -151,15 +167,27 @@ def fit_sites_together(
     if near is not None and not model.at_mode:
         begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
         begun = WarmStart(begun.prior, begun.level, sites=near)
-    elif inner.learns_prior and share > 1:
+    elif share > 1 and (inner.learns_prior or model.averages):
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
-    if inner.learns_prior and model.at_mode:
-        begun = (
-            _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
-        )
-    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+        near_mode = begun.curvature and begun.curvature.at(rows, begun.start, inner.intercept)
+        begun = WarmStart(begun.prior, begun.level, begun.start, near_mode, rate=begun.rate)
+    searched, averages = None, model.averages and share > 1
+    if model.at_mode and (inner.learns_prior or averages):
+        searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
+    if searched is not None and averages:
+        near_mode = learn_near_mode(inner, rows, searched.of_sites)
+        variance = near_mode.linear_moments(rows.X)[1]
+        averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
+        if averaged is not None:
+            return averaged
+        model = model.choose_for(variance)
+    if searched is not None and inner.learns_prior and agreed <= START_TOLERANCE:
+        searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
+    if searched is None:
+        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+    else:
+        fitted, begun = _fit_under_prior(searched, model, rows, inner.intercept, 0.0), searched
     if model.averages and fitted.converged:
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
         if averaged is not None:
@@ -180,9 +208,7 @@ def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     near = (
-        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE, ROUGH_CONVERGENCE)
-        if model.at_mode
-        else None
+        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE) if model.at_mode else None
     )
     return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[1]
 
@@ -193,10 +219,14 @@ def _search_near_mode(
     rows: SiteRows,
     begun: WarmStart,
     agreed: float,
-    close: Convergence,
 ) -> WarmStart | None:
-    """Search for prior and mode near their optimum by products of the site rows; may fail: None."""
+    """Search for prior and mode by products of the site rows; None where they have not the digits.
+
+    While the prior still moves, the mode and its curvature need be no nearer.
+    """
+    farthest = FAR if choose_stride(len(rows), before.n_coefficients) > 1 else NEAR
     for _ in range(MOST_ROUNDS):
+        move = min(max(begun.change, 10.0 * agreed), farthest)
         near = find_near_mode(
             begun.prior,
             model.likelihood,
@@ -204,12 +234,12 @@ def _search_near_mode(
             begun.start,
             before.intercept,
             begun.curvature,
-            close,
+            Convergence(move**2, move),
         )
         if near is None:
             return None
         begun = begun.continue_from(before, *near)
-        if begun.ahead <= agreed or begun.is_stalled:
+        if begun.ahead <= agreed or begun.change <= PRIOR_TOLERANCE or begun.is_stalled:
             break
     return begun
 
@@ -223,7 +253,6 @@ def _alternate_prior_and_mode(
 ) -> tuple[Fitted, WarmStart]:
     """The sites of the rows, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
-    scales = rows.X.std(axis=0) if before.learns_prior else np.empty(0)
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need no more precision than it has.
         near = min(
@@ -235,7 +264,7 @@ def _alternate_prior_and_mode(
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
             break
-        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, scales):
+        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, rows):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
