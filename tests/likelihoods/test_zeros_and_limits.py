@@ -10,6 +10,7 @@ from scipy import integrate, optimize, stats
 from posterity import BayesianGeneralizedLinear
 from posterity.files import dumps, loads
 from posterity.likelihoods import (
+    Binomial,
     Censored,
     Gamma,
     Gaussian,
@@ -171,3 +172,29 @@ def test_a_first_amount_of_a_hurdle_may_be_zero():
     assert abs(model.intercept_) < 1.0
     amounts = BayesianGeneralizedLinear(Gamma(2.0)).fit(X[1::2], y[1::2])
     assert_allclose(model.fit(X, y).coef_, amounts.coef_, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets"),
+    [
+        (Censored(Weibull()), [[2.0, np.inf]]),
+        (Truncated(Poisson(), low=1), [1.0]),
+        (ZeroInflated(Poisson()), [0.0]),
+        (Hurdle(Gamma()), [0.0]),
+        (Binomial(5), [5.0]),
+    ],
+)
+def test_rows_that_say_only_on_which_side_eta_lies_warn_and_leave_it_wide(likelihood, targets):
+    X = np.random.default_rng(0).normal(size=(20, 1))
+    model = BayesianGeneralizedLinear(likelihood)
+    with pytest.warns(UserWarning, match="no maximum"):
+        model.fit(X, np.repeat(targets, 20, axis=0))
+    assert model.posterior_.std()[0] > 1.0
+
+
+def test_hardly_anything_between_limits_lies_at_the_nearer_one():
+    given = Truncated(Poisson(), low=1.0, high=9.0).distribution(np.array([-50.0, 15.0]))
+    assert_allclose(given.ppf(0.5), [1.0, 9.0])
+    assert_allclose(given.mean(), [1.0, 9.0], rtol=1e-6)
+    assert_allclose(given.logpmf(np.array([1.0, 9.0])), 0.0)
+    assert_allclose(given.cdf(np.array([1.0, 8.0])), [1.0, 0.0], atol=1e-5)

@@ -21,6 +21,10 @@ VAGUE_VARIANCE = 100.0
 LEAST_SHARE = 0.2
 # Step of eta for finite differences: rounding and truncation error are then about equal.
 STEP = 1e-2
+# Steps of eta beyond which nothing ends where it may lie, and the rounding of a log density.
+FAR_STEP, ROUNDING = 15.0, 1e-9
+# Rows that tell as well as all that eta is not open.
+FEW_ROWS = 32
 # Range of the search for the eta of a mean, and the number of bisections.
 FARTHEST, HALVINGS = 700.0, 64
 
@@ -71,7 +75,7 @@ class Likelihood:
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
-    without_maximum: ClassVar[str] = "targets that are the likelier the larger eta is"
+    without_maximum: ClassVar[str] = "targets that are the likelier the larger, or smaller, eta is"
     # How many numbers a target consists of: targets are (n,) for one, and (n, k) for k.
     n_numbers: ClassVar[int] = 1
     # The parameter that may be learned beside eta.
@@ -198,6 +202,20 @@ class Likelihood:
         with np.errstate(all="ignore"):
             possible = self.log_density(y, np.zeros_like(y)) > -np.inf
         named_row(y, possible, f"{type(self).__name__} gives it no probability")
+
+    def is_open(self, y: Array) -> bool:
+        """True if no target is less likely far away on one side, so that all leave eta open there.
+
+        Counts that are all 0, successes in all trials, lifetimes of which none ended.
+        """
+        return not self.is_noise and all(self._is_open(some) for some in (y[:FEW_ROWS], y))
+
+    def _is_open(self, y: Array) -> bool:
+        own = getattr(self, "start", None)
+        begin = np.zeros(len(y)) if own is None else own(y)
+        with np.errstate(all="ignore"):
+            rise = np.diff(self.log_density(y, np.arange(-2, 3)[:, None] * FAR_STEP + begin), axis=0)
+        return bool(np.all(rise[:2] <= ROUNDING) or np.all(rise[2:] >= -ROUNDING))
 
     def predictive(self, mean: Array, variance: Array) -> Any:
         """Distribution of the targets when eta ~ Normal(mean, variance), one a row."""

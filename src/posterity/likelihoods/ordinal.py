@@ -147,6 +147,10 @@ class Ordinal(Likelihood):
         above = expit if self.link == "logit" else ndtr
         return np.asarray(above(np.asarray(eta)[..., None] - self.cut_points).sum(axis=-1))
 
+    def is_open(self, y: Array) -> bool:
+        """Never: the gaps between cut points are not, and ratings have a lowest and a highest."""
+        return False
+
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are whole numbers from 0 to levels - 1."""
         top = self.levels - 1

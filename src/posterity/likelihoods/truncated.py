@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,8 @@ class Truncated(Wrapped):
     array([0.9])
     """
 
+    without_maximum: ClassVar[str] = "targets that all lie at one of the limits"
+
     low: float = -np.inf
     high: float = np.inf
 
@@ -85,21 +87,30 @@ class Truncated(Wrapped):
         self.likelihood.check_targets(y)
 
 
+# Of a smaller share of a distribution that is left between the limits there are no digits.
+LEAST_SHARE = 1e-13
+
+
 class Between:
     """A distribution between two limits, as SciPy's are asked."""
 
     def __init__(self, given: Any, low: float, high: float) -> None:
         self.given, self.low, self.high = given, low, high
         self.below = given.cdf(np.nextafter(low, -np.inf))
-        self.share = given.cdf(high) - self.below
+        share = given.cdf(high) - self.below
+        self.share = np.maximum(share, LEAST_SHARE)
+        # All is then at the limit that is nearer to where it would be.
+        self.lost, self.limit = share < LEAST_SHARE, np.where(self.below > 0.5, low, high)
 
     def cdf(self, y: Array) -> Array:
         """Probability of at most y."""
-        return np.clip((self.given.cdf(y) - self.below) / self.share, 0.0, 1.0)
+        below = np.clip((self.given.cdf(y) - self.below) / self.share, 0.0, 1.0)
+        return np.where(self.lost, y >= self.limit, below)
 
     def ppf(self, q: Array) -> Array:
         """Quantile."""
-        return np.clip(self.given.ppf(self.below + q * self.share), self.low, self.high)
+        found = np.clip(self.given.ppf(self.below + q * self.share), self.low, self.high)
+        return np.where(self.lost, self.limit, found)
 
     def sf(self, y: Array) -> Array:
         """Probability of more than y."""
@@ -111,15 +122,18 @@ class Between:
 
     def mean(self) -> Array:
         """Mean, by quantiles."""
-        return self._average(1)
+        return self._moment(1)
 
     def var(self) -> Array:
         """Variance, by quantiles."""
-        return np.maximum(self._average(2) - np.square(self._average(1)), 0.0)
+        return np.maximum(self._moment(2) - np.square(self._moment(1)), 0.0)
 
     def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
         """Draws."""
         return self.ppf(random_state.random(size))
+
+    def _moment(self, power: int) -> Array:
+        return np.where(self.lost, self.limit**power, self._average(power))
 
     def _average(self, power: int) -> Array:
         ahead = (-1, *(1,) * np.ndim(self.share))
@@ -132,7 +146,8 @@ class CountsBetween(Between):
     def logpmf(self, y: Array) -> Array:
         """Log probability of y."""
         inside = (y >= self.low) & (y <= self.high)
-        return np.where(inside, self.given.logpmf(y) - np.log(self.share), -np.inf)
+        density = np.where(inside, self.given.logpmf(y) - np.log(self.share), -np.inf)
+        return np.where(self.lost, np.where(y == self.limit, 0.0, -np.inf), density)
 
     def _average(self, power: int) -> Array:
         """By sums over the counts between the limits, or below the lower one."""

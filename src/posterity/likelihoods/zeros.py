@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 class Zeros(Wrapped):
     """A target that is 0 with odds of its own, whatever eta is."""
 
+    without_maximum: ClassVar[str] = "zeros alone"
     # Of the log odds of a zero, before data.
     prior: ClassVar[LogNormalParameter]
 

@@ -104,13 +104,20 @@ def find_mode(
     precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
     log_scale = problem.fit(eta) + problem.constant + problem.half_site_residual
+    # Far towards a maximum at infinity nothing moves any more, for the rows say nothing there.
+    converged = converged and bool(precision.any() or before.determined.all() or not len(rows))
     if not converged:
-        warnings.warn(
-            "the mode was not reached: the likelihood has no maximum, as with a flat prior and "
-            f"{likelihood.without_maximum}; use a proper prior",
-            stacklevel=5,
-        )
+        warn_of_no_maximum(likelihood)
     return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
+
+
+def warn_of_no_maximum(likelihood: Likelihood) -> None:
+    """Warn that the prior says how far away eta is, and not the rows."""
+    warnings.warn(
+        "the mode was not reached: the likelihood has no maximum, as with a flat prior and "
+        f"{likelihood.without_maximum}; use a proper prior",
+        stacklevel=6,
+    )
 
 
 class Convergence(NamedTuple):

@@ -11,7 +11,9 @@ from scipy.special import ndtr
 
 from posterity.distributions.bent_normal import NODES, BentNormal
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.factor.rows import as_targets
 from posterity.likelihoods import Likelihood
+from posterity.posteriors._site_mode import warn_of_no_maximum
 from posterity.posteriors._site_start import (
     MOST_COEFFICIENTS,
     MOST_FITTED_TO_READ,
@@ -35,6 +37,13 @@ class CorrectsSkewness(KeepsFirstRows):
         """The likelihood, with its parameter as the rows tell it."""
         phi = self.statistics.phi
         return self.likelihood if phi is None else self.likelihood.with_parameter(phi.value)
+
+    def fit(self, X: Array, y: Array, *rest: Array | None) -> None:
+        """Learn the first rows together; warn if only a flat or vague prior ends where eta lies."""
+        open_ = bool(np.isinf(self._compute_variance(X)).any())
+        super().fit(X, y, *rest)
+        if open_ and len(X) > 1 and self.known.is_open(as_targets(y)):
+            warn_of_no_maximum(self.likelihood)
 
     def _add_ones(self, X: Array) -> Array:
         return np.column_stack([np.ones(len(X)), X]) if self.intercept else X

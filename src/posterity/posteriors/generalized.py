@@ -520,10 +520,12 @@ class GeneralizedPosterior(CorrectsSkewness):
         if phi is None:
             self._fit_sites(rows)
             return
-        near = near or phi
+        near, way = near or phi, self
+        if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
+            way = replace(self, approximation="moments")
         if share > 1:  # some of the rows, with larger weights, find it approximately
-            near = self._fit_with_parameter(rows.thin(share), near)[1]
-        self.copy_from(self._fit_with_parameter(rows, near)[0])
+            near = way._fit_with_parameter(rows.thin(share), near)[1]
+        self.copy_from(way._fit_with_parameter(rows, near)[0])
 
     def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
         """A copy that has learned rows together, sites and parameter in turns.
