@@ -17,6 +17,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ pytest.importorskip("httpx")
 
 import numpy as np
 
+from posterity import BayesianLinearRegression
 from posterity.bandits import Bandit
 from posterity.files import dumps
 from posterity.service.engine import Engine
@@ -36,7 +38,7 @@ from posterity.service.store import Store
 from posterity.service.writing import Group
 from tests.service.harness import ARMS, Service, with_service
 
-URL = "/v1/experiments/e"
+URL, ROWS_URL = "/v1/experiments/e", "/v1/predictors/p"
 
 
 def test_a_commit_that_fails_was_never_done(
@@ -152,7 +154,8 @@ class Served:
         return json.loads(content)
 
     def bytes(self, method: str, path: str, body: Any = None) -> bytes:
-        given = None if body is None else json.dumps(body).encode()
+        plain = body is None or isinstance(body, bytes)
+        given = body if plain else json.dumps(body).encode()
         headers = {"authorization": f"Bearer {self.token}"}
         url = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(url, given, headers, method=method)
@@ -182,6 +185,12 @@ def load(server: Served, seed: int, stop: threading.Event, sent: dict[str, Any])
             sent[id]["tried"] = value
             server.ask("POST", f"{URL}/reward", {"decision_id": id, "value": value})
             sent[id]["rewarded"] = value
+            rows = [{"id": f"{id}.{one}", "x": {"a": age + one}, "y": age} for one in range(5)]
+            server.ask("POST", f"{ROWS_URL}/learn/batch", {"rows": rows})
+            sent[id]["learned"] = True
+            if n % 10 == 5:
+                server.ask("PUT", f"/v1/predictors/{id}/model", FILE)
+                sent[id]["uploaded"] = True
         except urllib.error.HTTPError as error:
             sent.setdefault(id, {"age": age})["refused"] = error.code
             time.sleep(0.05)
@@ -206,6 +215,7 @@ def check(server: Served, sent: dict[str, Any]) -> None:
         asked = {"id": id, "context": [one["age"]]}
         if id.endswith("0"):
             assert server.ask("POST", f"{URL}/decide", asked) == one["decided"]
+    check_rows(server, sent)
     store = open_store(str(server.folder), server.database)
     bandit = Bandit(arms=["red", "blue"], rng=0)
     for happened in store.read_events("e", 0):  # each reward once, in the order of the log
@@ -213,6 +223,28 @@ def check(server: Served, sent: dict[str, Any]) -> None:
         bandit.learn_one(np.frombuffer(happened["context"]), arm, happened["total"])
     store.close()
     assert server.bytes("GET", f"{URL}/model") == dumps(bandit)
+
+
+FILE = dumps(BayesianLinearRegression().fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 2.0]))
+
+
+def check_rows(server: Served, sent: dict[str, Any]) -> None:
+    """Each batch is in the log as a whole or not at all, and so is each file."""
+    store = open_store(str(server.folder), server.database)
+    rows = list(store.read_rows("p", 0))
+    store.close()
+    batches = Counter(one["row_id"].split(".")[0] for one in rows)
+    assert set(batches.values()) <= {5}
+    assert len({one["row_id"] for one in rows}) == len(rows)
+    model = BayesianLinearRegression()
+    for one in rows:
+        model.learn_one(json.loads(one["x"])[0], one["y"])
+    if rows:
+        assert server.bytes("GET", f"{ROWS_URL}/model") == dumps(model)
+    for id, one in sent.items():
+        assert id in batches or "learned" not in one
+        if "uploaded" in one:
+            assert server.bytes("GET", f"/v1/predictors/{id}/model") == FILE
 
 
 def killed(
@@ -230,6 +262,7 @@ def killed(
     sent: dict[str, Any] = {}
     try:
         server.ask("PUT", URL, ARMS)
+        server.ask("PUT", ROWS_URL, {"features": {"a": "number"}})
         for kill in range(kills):
             stop = threading.Event()
             threads = [
@@ -309,6 +342,7 @@ def test_a_copy_that_is_made_under_load_is_of_one_moment(tmp_path: Path) -> None
     threads = [threading.Thread(target=load, args=(server, one, stop, sent)) for one in range(2)]
     try:
         server.ask("PUT", URL, ARMS)
+        server.ask("PUT", ROWS_URL, {"features": {"a": "number"}})
         for thread in threads:
             thread.start()
         while sum("rewarded" in one for one in [*sent.values()]) < 20:

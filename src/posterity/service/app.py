@@ -107,11 +107,8 @@ class App:
         self.pages = pages
         self._engine, self._tokens, self._routes = engine, tokens, Routes(ENDPOINTS)
         self._bodies = bodies
-        self._decoders = {
-            endpoint.body: Decoder(endpoint.body).decode
-            for endpoint in ENDPOINTS
-            if endpoint.body is not None
-        }
+        kinds = {one.body for one in ENDPOINTS} - {None, bytes}
+        self._decoders = {kind: Decoder(kind).decode for kind in kinds} | {bytes: bytes}
 
     def live(self) -> AbstractAsyncContextManager[Any]:
         """Return the context that starts the engine and stops it, without a server of ASGI."""
@@ -230,7 +227,7 @@ async def _openapi(_: Request) -> Response:
 
 def describe_api() -> dict[str, Any]:
     """The description of all endpoints, as OpenAPI has it."""
-    bodies = [endpoint.body for endpoint in ENDPOINTS if endpoint.body is not None]
+    bodies = [endpoint.body for endpoint in ENDPOINTS if endpoint.body not in (None, bytes)]
     found, parts = msgspec.json.schema_components(
         bodies, ref_template="#/components/schemas/{name}"
     )
@@ -250,7 +247,10 @@ def describe_api() -> dict[str, Any]:
             },
             "security": [{"token": []}] if endpoint.role else [],
         }
-        if endpoint.body is not None:
+        if endpoint.body is bytes:
+            file = {"schema": {"type": "string", "format": "binary"}}
+            operation["requestBody"] = {"content": {"application/octet-stream": file}}
+        elif endpoint.body is not None:
             content = {"application/json": {"schema": described[endpoint.body]}}
             operation["requestBody"] = {"required": True, "content": content}
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation

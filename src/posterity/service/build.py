@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from posterity import words
 from posterity.files import ModelFileError, loads_with_notes
 from posterity.grouped import GroupedRegression
@@ -14,6 +16,7 @@ from posterity.io.learning import get_categories
 from posterity.linear.named import list_feature_names
 from posterity.model import Model
 from posterity.model.formula import read_formula
+from posterity.service.decoding import explain_invalid
 from posterity.service.errors import RefusedError
 from posterity.service.messages import PredictorSettings
 from posterity.service.rows import NumberRows, Rows
@@ -119,6 +122,23 @@ def read_file(content: bytes) -> tuple[Any, dict[str, Any]]:
         message = f"the file holds a {kind} of the log of its target: fit one without --log-target"
         raise RefusedError(422, message, "file")
     return model, notes
+
+
+def read_upload(content: bytes, given: Mapping[str, str]) -> PredictorSettings:
+    """The settings of a predictor that goes on with a model file.
+
+    Raises
+    ------
+    RefusedError
+        As :func:`read_file`; or a setting that is none, or has no such value.
+    """
+    model, notes = read_file(content)
+    filled = "fill" if notes.get("missing") in ("mean", "level") else "error"
+    known = {"missing": filled, **given, "features": describe_features(model), "file": content}
+    try:
+        return msgspec.convert(known, PredictorSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise explain_invalid(PredictorSettings, str(error)) from error
 
 
 def describe_features(model: Any) -> Any:

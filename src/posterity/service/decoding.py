@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ _TYPES = {
     "object": "an object",
     "null": "null",
 }
+_JSON = {"str": str, "bool": bool, "array": list, "object": dict, "null": type(None)}
 _COUNTED = {"str": "characters", "array": "elements", "object": "fields"}
 
 
@@ -60,19 +61,26 @@ class Decoder:
             raise RefusedError(400, _explain_syntax(body, str(error))) from error
 
     def _explain(self, message: str, body: bytes) -> RefusedError:
-        what, _, at = message.partition(" - at `$")
-        place = at.removesuffix("`").removeprefix(".")
-        if place.endswith("[...]"):
-            place = _find_bad_feature(body, place.removesuffix("[...]").split("."))
-        wanted = _find_type(inspect.type_info(self._kind), place)
-        named = re.search(r"(unknown|required) field `([^`]*)`", what)
-        if named is None:
-            return RefusedError(422, explain_value(what, wanted), place)
-        name, field = named[2], ".".join(filter(None, [place, named[2]]))
-        if named[1] == "required":
-            return RefusedError(422, f"{name!r} is missing: send it", field)
-        known = list_names(one.encode_name for one in getattr(wanted, "fields", ()))
-        return RefusedError(422, f"unknown field {name!r}: give {known}", field)
+        refused = explain_invalid(self._kind, message)
+        if refused.field.endswith("[...]"):
+            place = refused.field.removesuffix("[...]").split(".")
+            refused.field = _find_bad_feature(body, place, re.findall(r"got `(\w+)`", message))
+        return refused
+
+
+def explain_invalid(kind: Any, message: str) -> RefusedError:
+    """The refusal of what msgspec could not make a request of some kind of."""
+    what, _, at = message.partition(" - at `$")
+    place = at.removesuffix("`").removeprefix(".")
+    wanted = _find_type(inspect.type_info(kind), place)
+    named = re.search(r"(unknown|required) field `([^`]*)`", what)
+    if named is None:
+        return RefusedError(422, explain_value(what, wanted), place)
+    name, field = named[2], ".".join(filter(None, [place, named[2]]))
+    if named[1] == "required":
+        return RefusedError(422, f"{name!r} is missing: send it", field)
+    known = list_names(one.encode_name for one in getattr(wanted, "fields", ()))
+    return RefusedError(422, f"unknown field {name!r}: give {known}", field)
 
 
 def _explain_syntax(body: bytes, error: str) -> str:
@@ -131,8 +139,8 @@ def _skip_null(kind: Any) -> Any:
     return kind
 
 
-def _find_bad_feature(body: bytes, path: Iterable[str]) -> str:
-    """Return the path to the first value that is no number, in an object of numbers."""
+def _find_bad_feature(body: bytes, path: Iterable[str], got: Sequence[str]) -> str:
+    """Return the path to the first value of the type that was got, in an object of features."""
     parts = [part for part in path if part]
     try:
         values = msgspec.json.decode(body)
@@ -143,9 +151,7 @@ def _find_bad_feature(body: bytes, path: Iterable[str]) -> str:
         values = values.get(name) if isinstance(values, dict) else None
         for place in map(int, places):
             values = values[place] if isinstance(values, list) and place < len(values) else None
-    wrong = [
-        name
-        for name, value in (values.items() if isinstance(values, dict) else ())
-        if isinstance(value, bool) or not isinstance(value, int | float)
-    ]
+    kinds = {_JSON.get(one) for one in got}
+    named = values.items() if isinstance(values, dict) else ()
+    wrong = [name for name, value in named if type(value) in kinds]
     return ".".join([*parts, *wrong[:1]])

@@ -16,6 +16,7 @@ from starlette.types import Scope
 
 from posterity.service import logs, personalizer
 from posterity.service import messages as say
+from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
 from posterity.service.state import build_overview, describe_state, format_metrics
@@ -130,6 +131,12 @@ async def get_experiment_model(call: Call) -> Any:
     return await _send_model(call.engine, call.engine.experiment(call.name))
 
 
+async def put_predictor_model(call: Call) -> Any:
+    """Create a predictor from a model file; settings follow the question mark."""
+    settings = await call.engine.read(read_upload, call.body, dict(call.query))
+    return await call.engine.put(call.name, settings, call.token)
+
+
 async def get_predictor_model(call: Call) -> Any:
     """The model as a model file, which ``posterity.load`` reads."""
     return await _send_model(call.engine, call.engine.predictor(call.name))
@@ -173,6 +180,16 @@ async def predict(call: Call) -> Any:
 async def learn(call: Call) -> Any:
     """Predict a row, then learn it, once for each id."""
     return await call.engine.record_row(call.name, "learn", call.body)
+
+
+async def predict_batch(call: Call) -> Any:
+    """Predict up to 1,000 rows; nothing is learned or kept."""
+    return say.PredictedBatch(await call.engine.predict_rows(call.name, call.body.rows))
+
+
+async def learn_batch(call: Call) -> Any:
+    """Learn up to 1,000 rows in one transaction: all of them, or none."""
+    return say.LearnedBatch(await call.engine.record_rows(call.name, "learn", call.body.rows))
 
 
 async def unlearn(call: Call) -> Any:
@@ -272,7 +289,7 @@ async def _watch_changes(
 _EXPERIMENT, _PREDICTOR = "/v1/experiments/{name}", "/v1/predictors/{name}"
 _RANK = _EXPERIMENT + "/personalizer/v1.0/rank"
 _EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
-_BATCH_BYTES = 1_048_576
+_BATCH_BYTES, _FILE_BYTES = 1_048_576, 16_777_216
 
 ENDPOINTS = (
     Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
@@ -302,7 +319,14 @@ ENDPOINTS = (
     Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
     Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
+    Endpoint(
+        "POST", _PREDICTOR + "/predict/batch", "read", say.PredictBatch, predict_batch, _BATCH_BYTES
+    ),
+    Endpoint(
+        "POST", _PREDICTOR + "/learn/batch", "decide", say.LearnBatch, learn_batch, _BATCH_BYTES
+    ),
     Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
+    Endpoint("PUT", _PREDICTOR + "/model", "admin", bytes, put_predictor_model, _FILE_BYTES),
     Endpoint("GET", _PREDICTOR + "/model", "read", None, get_predictor_model),
     Endpoint("POST", "/v1/tokens", "admin", say.NewToken, make_token),
     Endpoint("POST", "/v1/tokens/revoke", "admin", say.Revoke, revoke_token),

@@ -17,7 +17,7 @@ import sqlalchemy as sql
 
 from posterity.files import dumps
 from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
-from posterity.service.errors import ClaimedError, RefusedError
+from posterity.service.errors import ClaimedError, RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.follow import Follower
 from posterity.service.groups import AWAY_ERRORS, Groups
@@ -30,10 +30,17 @@ from posterity.service.messages import (
     PredictorSettings,
 )
 from posterity.service.predictors import Predictor
-from posterity.service.schema import audit, decision, model
+from posterity.service.schema import audit, model
 from posterity.service.store import LogEntries, Store
 from posterity.service.upkeep import Upkeep
-from posterity.service.work import Predictions, Questions, Work, answer_request, summarize_error
+from posterity.service.work import (
+    Predictions,
+    Questions,
+    Work,
+    answer_request,
+    explain_failure,
+    summarize_error,
+)
 from posterity.service.writing import Group, Record, erase_decisions
 
 Served = Experiment | Predictor
@@ -223,6 +230,7 @@ class Engine:
         """Create a model, or change its settings; an experiment's arms and features stay."""
         kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
         check_name(name, "name")
+        made = await self.read(self._prepare, name, settings)  # a file takes its time
 
         def do(_: LogEntries, group: Group) -> Record:
             if name in self.broken:
@@ -233,22 +241,31 @@ class Engine:
                 if msgspec.structs.asdict(before.settings) == msgspec.structs.asdict(settings):
                     return {"name": name, "version": before.version}
                 refuse_other(before, kind, settings)
-            check = check_ranges if kind == "experiment" else check_features
-            check(settings)
-            served = self._build(name, version, settings)
-            served.check_settings()
+            served = deepcopy(made)  # it may be done again
+            served.version = version
             if before is not None:
                 served.take_over(before)
             written = msgspec.json.encode(settings).decode()
             kept = {"name": name, "version": version, "kind": kind, "settings": written}
             group.add(model, seq=self.next_number(), at=self.clock(), **kept)
-            was = None if before is None else msgspec.json.encode(before.settings).decode()
-            self.add_audit(group, token, f"{kind} {name}", was, written)
+            was, now = (
+                one and msgspec.json.encode(one.describe_settings()).decode()
+                for one in (before, served)
+            )
+            self.add_audit(group, token, f"{kind} {name}", was, now)
             self.models[name] = served
             return {"name": name, "version": version}
 
         answer: Record = await self.submit(Work(do, name))
         return answer
+
+    def _prepare(self, name: str, settings: Any) -> Served:
+        """A model of its first version; raises where it can't be."""
+        check = check_ranges if isinstance(settings, ExperimentSettings) else check_features
+        check(settings)
+        served = self._build(name, 1, settings)
+        served.check_settings()
+        return served
 
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""
@@ -258,7 +275,7 @@ class Engine:
 
         def do(entries: LogEntries, group: Group) -> list[Any]:
             return [
-                experiment.answer(_take_decision(questions, place, entries, group))
+                experiment.answer(questions.take(place, entries, group))
                 for place in range(len(questions.asked))
             ]
 
@@ -268,13 +285,9 @@ class Engine:
     def _read(self, experiment: Experiment, asked: list[Decide]) -> list[tuple[Any, ...]]:
         """Read requests, each with id, context and arms; an error says which one is meant."""
         read: list[tuple[Any, ...]] = []
-        for one in asked:
-            try:
+        for place, one in enumerate(asked):
+            with naming_place("decisions", place, len(asked)):
                 read.append((one, one.id or self._new_id(), *experiment.read(one)))
-            except RefusedError as refused:
-                if len(asked) > 1:
-                    refused.field = f"decisions[{len(read)}].{refused.field}"
-                raise
         return read
 
     def _new_id(self) -> str:
@@ -306,6 +319,18 @@ class Engine:
         predictor = self.predictor(name)
         return await self._predictions.of(predictor, predictor.rows.read(asked.x))
 
+    async def predict_rows(self, name: str, asked: list[Any]) -> list[Predicted]:
+        """Predict rows together."""
+        await self._groups.whole.wait()
+        predictor, rows = self.predictor(name), []
+        for place, x in enumerate(asked):
+            with naming_place("rows", place, len(asked)):
+                rows.append(predictor.rows.read(x))
+        try:
+            return predictor.predict(rows)
+        except Exception as error:
+            raise explain_failure(error) from error
+
     async def write_model(self, name: str) -> bytes:
         """The model file of an experiment or a predictor, which another thread writes."""
         await self._groups.whole.wait()
@@ -317,12 +342,32 @@ class Engine:
         self.predictor(name)
 
         def do(found: LogEntries, group: Group) -> Any:
-            predictor = self.predictor(name)
-            outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
-            self._number = max(self._number, predictor.learned_through)
-            return outcome
+            return self._record(self.predictor(name), way, asked, found, group)
 
         return await self.submit(Work(do, name, rows=((name, asked.id),)))
+
+    async def record_rows(self, name: str, way: str, asked: list[Any]) -> list[Any]:
+        """Rows to learn, all or none: a copy of the model learns them, and takes its place."""
+        self.predictor(name)
+
+        def do(found: LogEntries, group: Group) -> list[Any]:
+            predictor, outcomes = deepcopy(self.predictor(name)), []
+            for place, one in enumerate(asked):
+                with naming_place("rows", place, len(asked)):
+                    outcomes.append(self._record(predictor, way, one, found, group))
+            self.models[name] = predictor
+            return outcomes
+
+        keys = tuple((name, one.id) for one in asked)
+        answer: list[Any] = await self.submit(Work(do, name, rows=keys, long=True))
+        return answer
+
+    def _record(
+        self, predictor: Predictor, way: str, asked: Any, found: LogEntries, group: Group
+    ) -> Any:
+        outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
+        self._number = max(self._number, predictor.learned_through)
+        return outcome
 
     def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
@@ -403,36 +448,3 @@ class Engine:
 
 def _refuse_away() -> RefusedError:
     return RefusedError(503, "the database can't be reached: try again", retry_after=1)
-
-
-def _take_decision(questions: Questions, place: int, entries: LogEntries, group: Group) -> Record:
-    """The decision that answers a question: the one of its id, or one made for it, now added."""
-    experiment, given, made = questions.experiment, questions.asked[place], questions.made[place]
-    key = (experiment.name, given[1])
-    if key in entries.decisions:
-        known = entries.decisions[key]
-        if given[0].id is not None:  # it may have been made before, for another request
-            field = "id" if len(questions.asked) == 1 else f"decisions[{place}].id"
-            _refuse_another(experiment, given, known, field)
-        return known
-    if isinstance(made, RefusedError):
-        raise made
-    assert made is not None
-    entries.decisions[key] = made
-    group.inserts.append((decision, made))
-    return made
-
-
-def _refuse_another(
-    experiment: Experiment, given: tuple[Any, ...], made: Record, field: str
-) -> None:
-    """Refuse a request whose id is that of a decision which answers another question."""
-    asked, _, context, allowed = given
-    gone = made["context"] is None
-    same = gone or experiment.matches_context(made, context)
-    if gone or not (same and experiment.matches_arms(made, asked, allowed)):
-        other = "with other arms allowed" if same else "in another context"
-        message = f"was made {other}: give each decision an id of its own"
-        if gone:
-            message = "was deleted: send another id"
-        raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", field)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class RefusedError(Exception):
     """A request that changed nothing.
@@ -23,6 +26,17 @@ class RefusedError(Exception):
         super().__init__(message)
         self.status, self.message, self.field = status, message, field
         self.retry_after = retry_after
+
+
+@contextmanager
+def naming_place(field: str, place: int, count: int) -> Iterator[None]:
+    """Say of a refusal which of several requests is meant."""
+    try:
+        yield
+    except RefusedError as refused:
+        if count > 1:
+            refused.field = f"{field}[{place}].{refused.field}".rstrip(".")
+        raise
 
 
 class ClaimedError(ValueError):

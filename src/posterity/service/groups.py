@@ -207,7 +207,10 @@ class Groups:
         """Do a request; the log is open to the first one of its model in a group."""
         added = known.layer()
         try:
-            one.outcome = one.work.do(added, one.part)
+            if one.work.long:
+                one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
+            else:
+                one.outcome = one.work.do(added, one.part)
         except NeedsLogError:
             if not first:
                 raise

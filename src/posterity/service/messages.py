@@ -186,6 +186,18 @@ class Row(Request):
     y: float
 
 
+class PredictBatch(Request):
+    """Several rows to predict."""
+
+    rows: Annotated[list[Values], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
+class LearnBatch(Request):
+    """Several rows with their targets: all are learned, or none."""
+
+    rows: Annotated[list[Row], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
 class Unlearn(Request):
     """A row that was learned."""
 
@@ -210,6 +222,18 @@ class Learned(Struct):
     low: float | None = None
     high: float | None = None
     log_score: float | None = None
+
+
+class PredictedBatch(Struct):
+    """Predictions in the order of the rows."""
+
+    predictions: list[Predicted]
+
+
+class LearnedBatch(Struct):
+    """Outcomes in the order of the rows."""
+
+    rows: list[Learned]
 
 
 class Named(Request):

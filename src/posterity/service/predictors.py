@@ -111,6 +111,7 @@ class Predictor(Learner):
         learned_through: int = 0,
     ) -> None:
         self.version, self.settings = version, settings
+        self._family = get_family(settings)
         if model is None:
             model, notes = begin(settings)
         super().__init__(name, model, notes, learned_through)
@@ -241,7 +242,7 @@ class Predictor(Learner):
         key = (self.name, asked.id)
         x = self.rows.read(asked.x)
         self.rows.check_known(x)
-        check_target(get_family(self.settings), asked.y, "y")
+        check_target(self._family, asked.y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
             if known["y"] != asked.y or not self.rows.is_same(known["x"], x):

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from posterity.service.errors import RefusedError
+from posterity.service.errors import RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.messages import Predicted
 from posterity.service.predictors import Predictor
+from posterity.service.schema import decision
 from posterity.service.store import Key, LogEntries
 from posterity.service.writing import Group, Record
 
@@ -29,6 +30,36 @@ class Questions:
     # For each one a decision, why there is none, or None where the log has it already.
     made: list[Record | RefusedError | None] = field(default_factory=list)
 
+    def take(self, place: int, entries: LogEntries, group: Group) -> Record:
+        """The decision that answers a question: that of its id, or the one made, now added."""
+        given, made = self.asked[place], self.made[place]
+        key = (self.experiment.name, given[1])
+        if key in entries.decisions:
+            known = entries.decisions[key]
+            if given[0].id is not None:  # it may have been made before, for another request
+                with naming_place("decisions", place, len(self.asked)):
+                    _refuse_another(self.experiment, given, known)
+            return known
+        if isinstance(made, RefusedError):
+            raise made
+        assert made is not None
+        entries.decisions[key] = made
+        group.inserts.append((decision, made))
+        return made
+
+
+def _refuse_another(experiment: Experiment, given: tuple[Any, ...], made: Record) -> None:
+    """Refuse a request whose id is that of a decision which answers another question."""
+    asked, _, context, allowed = given
+    gone = made["context"] is None
+    same = gone or experiment.matches_context(made, context)
+    if gone or not (same and experiment.matches_arms(made, asked, allowed)):
+        other = "with other arms allowed" if same else "in another context"
+        message = f"was made {other}: give each decision an id of its own"
+        if gone:
+            message = "was deleted: send another id"
+        raise RefusedError(410 if gone else 409, f"decision {made['id']!r} {message}", "id")
+
 
 @dataclass(slots=True)
 class Work:
@@ -38,6 +69,8 @@ class Work:
     model: str = ""  # the one that it may change
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
+    # It takes long, and changes nothing before its end: others are answered meanwhile.
+    long: bool = False
     # Those of a group are decided together, before anything is done.
     questions: Questions | None = None
     answer: asyncio.Future[Any] = field(
