@@ -13,6 +13,7 @@ pytest.importorskip("starlette", reason="the service needs posterity[service]")
 pytest.importorskip("httpx")
 
 from posterity.service.demo import EXPERIMENT, PREDICTOR, demo_traffic
+from posterity.service.endpoints import _watch_changes
 from posterity.service.page import FILES
 from tests.service.harness import ARMS, Service, with_service
 
@@ -97,6 +98,20 @@ def test_a_drift_is_told_with_its_time(tmp_path: Path) -> None:
         assert drift["ratio"] > 5.0
         assert sum(one["rows"]) == one["scores"]["n"]
         assert all(300.0 <= row["at"] <= 399.0 for row in one["alarms"])
+        # Intervals that are too narrow by now are an alarm, with what chance explains beside.
+        assert one["alarm"].startswith("intervals of 90% hold")
+        recent = one["recent_coverage"]
+        assert recent["low"] < recent["mean"] < recent["high"] < 0.9
+        assert len(one["newest"]) == recent["n"] == 200
+        assert {len(one[course]) for course in ("coverage", "errors", "times")} == {60}
+        assert one["newest"][-1]["y"] == -3.0
+        events = service.engine.changed
+        stream = _watch_changes(service.engine)
+        assert "hello" in await anext(stream)
+        events[-1].set()
+        assert "changed" in await anext(stream)
+        assert "intervals of 90% hold" in await anext(stream)
+        await stream.aclose()
 
     with_service(tmp_path, do, clock=lambda: now[0])
 

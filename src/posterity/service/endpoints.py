@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
@@ -19,7 +20,12 @@ from posterity.service import messages as say
 from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
-from posterity.service.state import build_overview, describe_state, format_metrics
+from posterity.service.state import (
+    build_overview,
+    describe_state,
+    find_alarms,
+    format_metrics,
+)
 from posterity.service.store import LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
@@ -255,7 +261,7 @@ async def get_overview(call: Call) -> Any:
 
 
 async def stream_events(call: Call) -> Any:
-    """Server-Sent Events: "changed" whenever something was written."""
+    """Server-Sent Events: "changed" when something was written, "alarms" when these change."""
     if len(call.engine.changed) >= MOST_STREAMS:
         message = f"{MOST_STREAMS} streams of events are open: close one, or ask now and then"
         raise RefusedError(503, message, retry_after=60)
@@ -272,6 +278,7 @@ async def _watch_changes(
     engine.changed.append(changed)
     try:
         yield "event: hello\ndata: {}\n\n"
+        alarms: dict[str, str] = {}
         while not engine.closing:
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), 1.0)
@@ -281,6 +288,9 @@ async def _watch_changes(
                 continue
             changed.clear()
             yield "event: changed\ndata: {}\n\n"
+            before, alarms = alarms, find_alarms(engine)
+            if alarms != before:
+                yield f"event: alarms\ndata: {msgspec.json.encode(alarms).decode()}\n\n"
             await asyncio.sleep(0.2)  # five a second are enough for a page
     finally:
         engine.changed.remove(changed)

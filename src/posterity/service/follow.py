@@ -49,22 +49,23 @@ class Follower:
             newest = await engine.read(engine.store.read_newest)
             if newest == self._seen:
                 return
-            for kept in await engine.read(engine.store.read_models):
-                await self._follow(kept)
+            for name, version in (await engine.read(engine.store.read_versions)).items():
+                await self._follow(name, version)
             self._seen = newest
         for changed in engine.changed:
             changed.set()
 
-    async def _follow(self, kept: Record) -> None:
+    async def _follow(self, name: str, version: int) -> None:
         engine = self._engine
-        served = engine.models.get(kept["name"])
-        if served is not None and served.version == kept["version"]:
+        served = engine.models.get(name)
+        if served is not None and served.version == version:
             try:
                 return await self._learn(served)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # what was learned may be erased: a snapshot has it
-                logger.warning("%r is read anew: %s", kept["name"], error)
+                logger.warning("%r is read anew: %s", name, error)
+        kept = await engine.read(engine.store.read_settings, name, version)
         await engine.read(engine.restore_served, kept)
 
     async def _learn(self, served: Any) -> None:

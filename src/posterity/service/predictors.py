@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc
 from sklearn.exceptions import NotFittedError
 
 from posterity.distributions import Categorical
@@ -43,6 +44,9 @@ class Scores:
     log_score: float = 0.0
     surprising: int = 0
     recent: float = 0.0
+    # Share of the recent rows inside their intervals, and how many have been counted for it.
+    held: float = 0.0
+    counted: int = 0
 
     def add(self, entry: Record) -> None:
         """Add one row of the log; rows with no prediction are left out."""
@@ -52,7 +56,10 @@ class Scores:
         self.n += 1
         self.squared += error * error
         self.absolute += abs(error)
-        self.inside += entry["low"] <= entry["y"] <= entry["high"]
+        inside = entry["low"] <= entry["y"] <= entry["high"]
+        self.inside += inside
+        self.counted += 1
+        self.held += (inside - self.held) / min(self.counted, RECENT_ROWS)
         self.log_score += entry["log_score"]
         self.surprising += is_surprising(entry)
         self.recent += (abs(error) - self.recent) / min(self.n, RECENT_ROWS)
@@ -61,10 +68,10 @@ class Scores:
         """Return the scores: root mean squared and absolute error, coverage, log score, surprises.
 
         ``error_ratio`` is the mean absolute error of the last hundred rows or so, by that of all:
-        1 in a steady stream, more when errors have grown.
+        1 in a steady stream, more when errors have grown. ``recent_coverage`` is of these, too.
         """
         if not self.n:
-            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio")
+            nothing = ("rmse", "mae", "coverage", "log_score", "error_ratio", "recent_coverage")
             return {"n": 0, "surprising": 0, **dict.fromkeys(nothing)}
         return {
             "n": self.n,
@@ -73,8 +80,21 @@ class Scores:
             "coverage": self.inside / self.n,
             "log_score": self.log_score / self.n,
             "surprising": self.surprising,
+            "recent_coverage": self.held if self.counted else None,
             "error_ratio": self.recent * self.n / self.absolute if self.absolute else None,
         }
+
+    def find_alarm(self, level: float) -> str:
+        """What the recent intervals do, if chance hardly explains it: once in a thousand looks.
+
+        Where their share is held by k of n, with a uniform prior it is Beta(1 + k, 1 + n - k).
+        """
+        n = min(self.counted, RECENT_ROWS)
+        inside = self.held * n
+        tail = float(betainc(1.0 + inside, 1.0 + n - inside, level))
+        if n < RECENT_ROWS or 0.0005 < tail < 0.9995:
+            return ""
+        return f"intervals of {level:.0%} hold {self.held:.0%} of recent values"
 
 
 def is_surprising(entry: Record) -> bool:

@@ -6,12 +6,12 @@ import json
 import logging
 import math
 from collections import deque
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import msgspec
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from posterity.evaluation.drift import drift_periods
 from posterity.evaluation.stretches import Stretches
@@ -26,6 +26,9 @@ STRETCHES = 60
 LAST = 20
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
+# Rows of which target and prediction are drawn, and whose coverage is told.
+WINDOW = 200
+_DRAWN = ("at", "y", "mean", "low", "high")
 MINUTE = 60.0
 logger = logging.getLogger("posterity.service")
 # Seconds that delays are counted between: a thousandth to a month.
@@ -193,6 +196,7 @@ def _read_rows(store: Store, served: Predictor) -> list[Record]:
 
 def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str, Any]:
     stretches = _split(log)
+    held = [[one["low"] <= one["y"] <= one["high"] for one in part] for part in stretches]
     surprising = [
         {"id": one["row_id"], **{name: one[name] for name in ("at", "y", "mean", "log_score")}}
         for one in log
@@ -207,12 +211,12 @@ def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str
             math.sqrt(np.mean([(one["y"] - one["mean"]) ** 2 for one in part]))
             for part in stretches
         ],
-        "coverage": [
-            float(np.mean([one["low"] <= one["y"] <= one["high"] for one in part]))
-            for part in stretches
-        ],
+        "coverage": [_share(part) for part in held],
+        "recent_coverage": _share([*chain.from_iterable(held)][-WINDOW:]),
+        "newest": [{name: one[name] for name in _DRAWN} for one in log[-WINDOW:]],
         "log_scores": [_mean([one["log_score"] for one in part]) for part in stretches],
         "drift": _drift([one["at"] for one in log], [one["y"] - one["mean"] for one in log]),
+        "alarm": served.scores.find_alarm(served.settings.level),
         "alarms": surprising[-LAST:],
     }
 
@@ -272,6 +276,18 @@ def _interval(values: list[float]) -> dict[str, float | None]:
     return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
+def _share(held: list[bool]) -> dict[str, float | None]:
+    """How many of n intervals held their value, and where the share lies with 95% probability.
+
+    Beyond n the prior is uniform, so the posterior is Beta(1 + k, 1 + n - k).
+    """
+    n, count = len(held), sum(held)
+    if not n:
+        return {"n": 0, "mean": None, "low": None, "high": None}
+    low, high = betaincinv(1 + count, 1 + n - count, [0.025, 0.975]).tolist()
+    return {"n": n, "mean": count / n, "low": low, "high": high}
+
+
 def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
@@ -283,7 +299,14 @@ _READERS: dict[type[Served], tuple[Any, Any, str]] = {
 }
 
 # Scores of predictors that alarms can be set on.
-_SCORES = ("rmse", "coverage", "log_score", "error_ratio", "surprising")
+_SCORES = ("rmse", "coverage", "recent_coverage", "log_score", "error_ratio", "surprising")
+
+
+def find_alarms(engine: Engine) -> dict[str, str]:
+    """What is wrong with the intervals of which predictor."""
+    predictors = [one for one in engine.models.values() if isinstance(one, Predictor)]
+    found = {one.name: one.scores.find_alarm(one.settings.level) for one in predictors}
+    return {name: alarm for name, alarm in found.items() if alarm}
 
 
 def format_metrics(engine: Engine) -> str:

@@ -241,6 +241,12 @@ class Store:
             newest[one["name"]] = one
         return list(newest.values())
 
+    def read_versions(self) -> dict[str, int]:
+        """The newest version of the settings of every model."""
+        newest = sql.func.max(model.c.version).label("version")
+        asked = sql.select(model.c.name, newest).group_by(model.c.name)
+        return {one["name"]: one["version"] for one in self._all(asked)}
+
     def read_settings(self, name: str, version: int) -> Record:
         """Return one version of a model's settings."""
         asked = sql.select(model).where((model.c.name == name) & (model.c.version == version))

@@ -90,6 +90,9 @@ export const band = (lows, highs, colour) => ({ x, y, times }) =>
     return svg("path", { class: `band ${colour}`, d: `${path([...upper, ...lower])}Z` });
   });
 
+export const dots = (values, colour) => ({ x, y, times }) => values.flatMap((value, k) =>
+  known(value) ? [svg("circle", { class: `dot ${colour}`, r: 2, cx: x(times[k]), cy: y(value) })] : []);
+
 // `rows` has for each time one value of each series; as steps, a value holds from the time before.
 export const stack = (rows, colours, steps = false) => ({ x, y, times }) => {
   const base = rows.map(() => 0);
@@ -119,7 +122,7 @@ export const alarms = list => ({ x, bottom, times }) => list.filter(one => one.a
   svg("path", { class: "alarm", d: `M${x(one.at) - 4} ${bottom}l4 -7l4 7Z` },
     svg("title", {}, `Surprising row ${one.id}: ${number(one.y)} where ${number(one.mean)} was expected`)));
 
-export function timeline({ width, times, domain, layers, format = number, says, height = 190 }) {
+export function timeline({ width, times, domain, layers, format = number, tell = clock, says, height = 190 }) {
   const [right, bottom] = [width - EDGE.right, height - EDGE.bottom];
   if (times.length < 2) return html("p", { class: "empty" }, "Not enough yet to draw.");
   const span = times.at(-1) - times[0];
@@ -134,7 +137,7 @@ export function timeline({ width, times, domain, layers, format = number, says, 
     class: `tick ${share === 0 ? "" : share === 1 ? "end" : "middle"}`,
     x: EDGE.left + share * (right - EDGE.left),
     y: height - 5,
-  }, clock(times[0] + share * span, span)));
+  }, tell(times[0] + share * span, span)));
   const drawn = layers.flatMap(layer => layer({ x, y, times, right, bottom }));
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": says },
     grid, drawn, labels);

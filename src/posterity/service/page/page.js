@@ -5,6 +5,10 @@ import * as chart from "./charts.js";
 const { html, number, percent } = chart;
 const KEY = "posterity token";
 const COLOURS = 7; // arms with a colour of their own; the others share grey
+const REFUSED = {
+  401: "This token is not known here, or it has expired. Check that you copied all of it, or ask whoever runs this service for a new one.",
+  403: "This token is not allowed to see the page. Ask whoever runs this service for one of role read.",
+};
 const find = id => document.getElementById(id);
 let told = null; // the overview that is shown
 let following = null; // ends what listens
@@ -166,28 +170,28 @@ function lastDecisions(one, colour) {
 // ---- predictors ----------------------------------------------------------------------------------
 
 function predictor(one) {
-  const { scores, settings, times } = one;
+  const { scores, settings, times, newest, recent_coverage: recent } = one;
   const level = settings.level;
-  const off = one.rows.map(rows => 1.96 * Math.sqrt(level * (1 - level) / rows));
-  const lows = off.map(half => Math.max(0, level - half));
-  const highs = off.map(half => Math.min(1, level + half));
+  const ends = end => one.coverage.map(share => share[end]);
   const surprises = one.alarms.map(row => cells("td", [chart.clock(row.at), html("bdi", {}, row.id), number(row.y), number(row.mean), number(row.log_score)])).reverse();
-  const words = ["predictor", settings.model, counted(settings.features.length, "feature")];
+  const words = ["predictor", settings.formula ?? settings.model, counted(Object.keys(one.schema).length, "feature")];
   if (!times.length) return waits(one, words, null, "No row that could be predicted has been learned yet.");
   return html("section", { class: "model card" },
     head(one, words),
     warning(one.drift, times.at(-1)),
+    one.alarm ? html("p", { class: "warning", role: "note" }, `▲ Coverage: ${one.alarm}.`) : null,
     html("dl", { class: "tiles" },
       tile("Rows scored", number(scores.n, 4), "predicted, then learned"),
-      tile("Coverage", percent(scores.coverage), `of intervals of ${percent(level)}`),
+      tile("Coverage", percent(recent.mean), `newest ${recent.n}; 95%: ${percent(recent.low)} to ${percent(recent.high)}; promised ${percent(level)}`),
       tile("Root mean squared error", number(scores.rmse), `mean absolute ${number(scores.mae)}`),
       tile("Log score", number(scores.log_score), "a row, the larger the better"),
       tile("Surprising rows", number(one.alarms.length), "of the newest")),
     html("div", { class: "plots" },
-      figure("Coverage", "shaded: what chance explains of honest intervals", width => chart.timeline({
+      rowsFigure(newest, level),
+      figure("Coverage", "shaded: where it lies with 95% probability; dashed: what is promised", width => chart.timeline({
         width, times, format: percent, says: "Coverage of intervals along time",
-        domain: [Math.max(0, Math.min(...one.coverage, ...lows, level) - 0.05), 1],
-        layers: [chart.band(lows, highs, "plain"), chart.rule(level), chart.line(one.coverage, "s0"), chart.alarms(one.alarms)] })),
+        domain: [Math.max(0, Math.min(...ends("low"), level) - 0.05), 1],
+        layers: [chart.band(ends("low"), ends("high"), "s0"), chart.rule(level), chart.line(ends("mean"), "s0"), chart.alarms(one.alarms)] })),
       figure("Error", "root mean squared; shaded: drift, marks: surprises", width => chart.timeline({
         width, times, domain: [0, chart.extent(one.errors)[1]], says: "Root mean squared error along time",
         layers: [chart.drift(one.drift), chart.line(one.errors, "s0"), chart.alarms(one.alarms)] })),
@@ -195,6 +199,17 @@ function predictor(one) {
         width, times, domain: chart.extent(one.log_scores), says: "Log score along time",
         layers: [chart.drift(one.drift), chart.line(one.log_scores, "s0")] }))),
     surprises.length ? table("Surprising rows", ["Time", "Row", "Value", "Expected", "Log score"], surprises) : null);
+}
+
+// Rows as they came, one after the other, each with what was expected before it was learned.
+function rowsFigure(rows, level) {
+  const all = name => rows.map(row => row[name]);
+  return figure("Target and prediction", `points: the newest ${rows.length} rows; line: expected, with its ${percent(level)} interval`,
+    width => chart.timeline({
+      width, times: [...rows.keys()], domain: chart.extent(["y", "mean", "low", "high"].flatMap(all)),
+      tell: (place, span) => chart.clock(rows[Math.round(place)].at, span && rows.at(-1).at - rows[0].at),
+      says: "Targets and predictions of the newest rows",
+      layers: [chart.band(all("low"), all("high"), "s0"), chart.line(all("mean"), "s0"), chart.dots(all("y"), "s3")] }));
 }
 
 // ---- drawing -------------------------------------------------------------------------------------
@@ -223,8 +238,7 @@ const sleep = milliseconds => new Promise(done => { setTimeout(done, millisecond
 async function ask(path, signal) {
   const answer = await fetch(path, { headers: { authorization: `Bearer ${sessionStorage.getItem(KEY)}` }, signal, cache: "no-store" });
   if (answer.status === 401 || answer.status === 403) {
-    const { error } = await answer.json();
-    leave(`The token was refused: ${error}.`);
+    leave(REFUSED[answer.status]);
   }
   if (!answer.ok) throw new Error(`${answer.status}`);
   return answer;
