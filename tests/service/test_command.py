@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ pytest.importorskip("starlette", reason="the service needs posterity[service]")
 pytest.importorskip("uvicorn")
 pytest.importorskip("click", reason="needs click (posterity[cli])")
 
-from posterity.service.client import Client
+from posterity.service import AsyncClient, Client
 from tests.service.test_crashes import Served
 
 pytestmark = pytest.mark.processes
@@ -77,6 +78,19 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
         assert told["status"] == "new"
     assert client.predict("p", [3.0])["mean"] == pytest.approx(6.0, abs=0.5)
     assert client.state("predictors", "p")["kind"] == "predictor"
+    rows = [(f"b{n}", {"a": n}, 2.0 * n) for n in range(5)]
+    assert [one["status"] for one in client.learn_batch("p", rows)] == ["new"] * 5
+    assert client.unlearn("p", "b4")["status"] == "unlearned"
+    content = client.download("predictors", "p")
+    assert client.upload("again", content, level=0.5) == {"name": "again", "version": 1}
+
+    async def ask() -> tuple[Any, Any]:
+        waits = AsyncClient(client.token, client.url)
+        batch = waits.predict_batch("again", [[3.0]])
+        return await asyncio.gather(waits.predict("p", [3.0]), batch)
+
+    one, (same,) = asyncio.run(ask())
+    assert (same["mean"], same["level"]) == (one["mean"], 0.5)
     with pytest.raises(ValueError, match="401"):
         Client("nobody", client.url).state("predictors", "p")
 

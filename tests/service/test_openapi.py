@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from posterity.service.app import describe_api
-from tests.service.harness import ARMS, Service
+from tests.service.harness import ARMS, Service, with_service
 
 API = describe_api()
 NAMES = ("e", "p", "none", "..", "a/b", "é", "1", "%00")
@@ -77,7 +77,7 @@ def _body(operation: dict[str, Any]) -> st.SearchStrategy[Any]:
     content = operation.get("requestBody")
     if content is None:
         return st.none()
-    schema = content["content"]["application/json"]["schema"]
+    (schema,) = (one["schema"] for one in content["content"].values())
     described = of_schema(schema)
     return st.one_of(described, described, described, anything)
 
@@ -95,6 +95,22 @@ requests = st.one_of(
         if path not in ENDLESS
     )
 )
+
+
+def test_the_examples_run_in_their_order(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        for path, methods in API["paths"].items():
+            for method, operation in methods.items():
+                content = operation.get("requestBody", {"content": {}})["content"]
+                if "application/json" not in content:
+                    continue
+                place = path.replace("{name}", "load").replace("{id}", "visit 2")
+                place = place.replace("experiments/load", "experiments/headlines")
+                body = content["application/json"]["example"]
+                answer = await service.ask(method.upper(), place, body)
+                assert answer.status_code < 300, (method, path, answer.text)
+
+    with_service(tmp_path, do)
 
 
 @settings(

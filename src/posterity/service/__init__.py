@@ -4,6 +4,6 @@ It needs ``posterity[service]``. Start it by ``posterity serve FOLDER``, and spe
 :class:`Client`, or by anything that speaks HTTP.
 """
 
-from posterity.service.client import Client
+from posterity.service.client import AsyncClient, Client
 
-__all__ = ["Client"]
+__all__ = ["AsyncClient", "Client"]

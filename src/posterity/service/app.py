@@ -25,6 +25,7 @@ from posterity.service.endpoints import ENDPOINTS, Call, Endpoint
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.groups import AWAY_ERRORS
+from posterity.service.messages import EXAMPLES
 from posterity.service.page import page_routes
 from posterity.service.personalizer import DEFAULT_EXPERIMENT
 from posterity.service.routing import Routes
@@ -251,7 +252,8 @@ def describe_api() -> dict[str, Any]:
             file = {"schema": {"type": "string", "format": "binary"}}
             operation["requestBody"] = {"content": {"application/octet-stream": file}}
         elif endpoint.body is not None:
-            content = {"application/json": {"schema": described[endpoint.body]}}
+            shown = {"schema": described[endpoint.body], "example": EXAMPLES[endpoint.body]}
+            content = {"application/json": shown}
             operation["requestBody"] = {"required": True, "content": content}
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {

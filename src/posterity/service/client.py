@@ -1,19 +1,31 @@
-"""A client in Python, with nothing but the standard library."""
+"""Clients in Python, with nothing but the standard library."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+Value = float | str | bool | None
+Values = Mapping[str, Value] | Sequence[Value]
+Answer = dict[str, Any]
+_Given = ParamSpec("_Given")
+_Told = TypeVar("_Told")
 
 
 class Client:
-    """A client of the service; failed requests are sent again, and count once.
+    """A client of the service; a request that fails on the way is sent again, and counts once.
+
+    Answers are the service's JSON, as dictionaries. A method
+    raises ``ValueError`` with what the service says where it refuses a request, and ``OSError``
+    where there is no answer after all tries.
 
     Parameters
     ----------
@@ -23,13 +35,16 @@ class Client:
     timeout : float
         Seconds until a request is sent again.
     tries : int
-        How often it is sent at most.
+        How often it is sent at most. The first pause is .1 seconds, each further one twice as long.
 
     Examples
     --------
     >>> client = Client("a token", "http://127.0.0.1:7067")
     >>> decision = client.decide("headlines", {"age": 0.5})  # doctest: +SKIP
     >>> client.reward("headlines", decision["id"], 1.0)  # doctest: +SKIP
+    >>> client.put("predictors", "load", model="linear+adaptive")  # doctest: +SKIP
+    >>> client.learn("load", "row 1", {"shop": "north", "heat": 21.5}, 3.2)  # doctest: +SKIP
+    >>> client.predict("load", {"shop": "north", "heat": 19.0})["mean"]  # doctest: +SKIP
     """
 
     def __init__(
@@ -44,47 +59,132 @@ class Client:
             raise ValueError(f"url is {url!r}: it must begin with http:// or https://")
         self.token, self.url, self.timeout, self.tries = token, url.rstrip("/"), timeout, tries
 
-    def put(self, kind: str, name: str, **settings: Any) -> Any:
-        """Create one of the "experiments" or "predictors", or change its settings."""
+    def put(self, kind: str, name: str, **settings: Any) -> Answer:
+        """Create one of the "experiments" or "predictors", or change its settings.
+
+        Returns
+        -------
+        dict
+            With "name" and "version".
+        """
         return self._ask("PUT", kind, name, "", settings)
 
-    def decide(
-        self, experiment: str, context: Mapping[str, float] | Sequence[float] = (), **how: Any
-    ) -> Any:
-        """An arm for a context."""
-        how.setdefault("id", uuid.uuid4().hex)
-        body = {"context": _to_json(context), **how}
+    def state(self, kind: str, name: str) -> Answer:
+        """Settings and state of one of the "experiments" or "predictors".
+
+        Of a predictor "schema" tells what each feature must be, and "scores" how well it predicts.
+        """
+        return self._ask("GET", kind, name, "", None)
+
+    def decide(self, experiment: str, context: Values = (), **how: Any) -> Answer:
+        """An arm for a context.
+
+        Parameters
+        ----------
+        experiment : str
+        context : mapping or sequence
+            The features by name, or in their order.
+        **how
+            ``id``, by which the decision is made once (by default a new one); ``arms`` to choose
+            from; ``activate=False`` where it may not be shown.
+
+        Returns
+        -------
+        dict
+            With "id", "arm", "propensity", and "propensities", "means" and "widths" of all arms.
+        """
+        body = {"context": _to_json(context), "id": uuid.uuid4().hex, **how}
         return self._ask("POST", "experiments", experiment, "/decide", body)
 
-    def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Any:
-        """Send the reward of a decision."""
+    def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Answer:
+        """Send what a decision earned.
+
+        Parameters
+        ----------
+        experiment, decision_id : str
+        value : float
+        **how
+            ``event_id`` where a decision has several rewards, ``correct=True`` to replace one.
+        """
         body = {"decision_id": decision_id, "value": value, **how}
         return self._ask("POST", "experiments", experiment, "/reward", body)
 
-    def predict(self, predictor: str, x: Mapping[str, float] | Sequence[float]) -> Any:
-        """Mean, standard deviation and interval of a row."""
+    def predict(self, predictor: str, x: Values) -> Answer:
+        """Predict a row: "mean", "std", and the interval from "low" to "high" of "level"."""
         return self._ask("POST", "predictors", predictor, "/predict", {"x": _to_json(x)})
 
-    def learn(
-        self, predictor: str, id: str, x: Mapping[str, float] | Sequence[float], y: float
-    ) -> Any:
-        """Have a row predicted, then learned, once for each id."""
+    def predict_batch(self, predictor: str, rows: Sequence[Values]) -> list[Answer]:
+        """Predict up to 1,000 rows, each as in :meth:`predict`."""
+        body = {"rows": [*map(_to_json, rows)]}
+        told = self._ask("POST", "predictors", predictor, "/predict/batch", body)
+        predictions: list[Answer] = told["predictions"]
+        return predictions
+
+    def learn(self, predictor: str, id: str, x: Values, y: float) -> Answer:
+        """Have a row predicted, then learned, once for each id.
+
+        Parameters
+        ----------
+        predictor, id : str
+        x : mapping or sequence
+            The features by name, or in their order.
+        y : float
+            The target; of yes and no 1 and 0.
+
+        Returns
+        -------
+        dict
+            With "status" ("new" or "duplicate"), and what was predicted before the row was learned.
+        """
         body = {"id": id, "x": _to_json(x), "y": y}
         return self._ask("POST", "predictors", predictor, "/learn", body)
 
-    def state(self, kind: str, name: str) -> Any:
-        """Return settings and state of one of the "experiments" or "predictors"."""
-        return self._ask("GET", kind, name, "", None)
+    def learn_batch(
+        self, predictor: str, rows: Sequence[tuple[str, Values, float]]
+    ) -> list[Answer]:
+        """Have up to 1,000 rows (id, x, y) learned in one transaction: all of them, or none."""
+        body = {"rows": [{"id": id, "x": _to_json(x), "y": y} for id, x, y in rows]}
+        told: list[Answer] = self._ask("POST", "predictors", predictor, "/learn/batch", body)[
+            "rows"
+        ]
+        return told
 
-    def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Any:
+    def unlearn(self, predictor: str, id: str) -> Answer:
+        """Take a row back."""
+        return self._ask("POST", "predictors", predictor, "/unlearn", {"id": id})
+
+    def upload(self, predictor: str, content: bytes, **settings: Any) -> Answer:
+        """Create a predictor that goes on with a model file, as ``posterity.files.dumps`` makes it.
+
+        Parameters
+        ----------
+        predictor : str
+        content : bytes
+        **settings
+            Others of the predictor's settings, as ``level=0.5``.
+        """
+        what = f"/model?{urllib.parse.urlencode(settings)}"
+        return self._ask("PUT", "predictors", predictor, what, content)
+
+    def download(self, kind: str, name: str) -> bytes:
+        """The model file of one of the "experiments" or "predictors"."""
+        return self._send("GET", kind, name, "/model", None)
+
+    def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Answer:
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body, allow_nan=False).encode()
+        answer: Answer = json.loads(self._send(method, kind, name, what, body))
+        return answer
+
+    def _send(self, method: str, kind: str, name: str, what: str, content: bytes | None) -> bytes:
         url = f"{self.url}/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         for attempt in range(self.tries):
             request = urllib.request.Request(url, content, headers, method=method)
             try:
                 with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                    return json.load(answer)
+                    told: bytes = answer.read()
+                    return told
             except urllib.error.HTTPError as error:
                 with error:
                     if error.code not in (429, 503) or attempt + 1 == self.tries:
@@ -96,7 +196,50 @@ class Client:
         raise AssertionError("unreachable")
 
 
-def _to_json(x: Mapping[str, float] | Sequence[float]) -> Any:
+def _in_thread(
+    method: Callable[Concatenate[Client, _Given], _Told],
+) -> Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Told]]:
+    """A method of the client that is awaited: another thread waits for the answer."""
+
+    @functools.wraps(method)
+    async def run(self: AsyncClient, *given: _Given.args, **named: _Given.kwargs) -> _Told:
+        return await asyncio.to_thread(method, self.client, *given, **named)
+
+    return run
+
+
+class AsyncClient:
+    """The same for ``asyncio``: each method is that of :class:`Client`, and is awaited.
+
+    Parameters
+    ----------
+    token, url, **how
+        As of :class:`Client`.
+
+    Examples
+    --------
+    >>> client = AsyncClient("a token")
+    >>> async def show():
+    ...     print((await client.decide("headlines", {"age": 0.5}))["arm"])
+    """
+
+    def __init__(self, token: str, url: str = "http://127.0.0.1:7067", **how: Any) -> None:
+        self.client = Client(token, url, **how)
+
+    put = _in_thread(Client.put)
+    state = _in_thread(Client.state)
+    decide = _in_thread(Client.decide)
+    reward = _in_thread(Client.reward)
+    predict = _in_thread(Client.predict)
+    predict_batch = _in_thread(Client.predict_batch)
+    learn = _in_thread(Client.learn)
+    learn_batch = _in_thread(Client.learn_batch)
+    unlearn = _in_thread(Client.unlearn)
+    upload = _in_thread(Client.upload)
+    download = _in_thread(Client.download)
+
+
+def _to_json(x: Values) -> Any:
     return dict(x) if isinstance(x, Mapping) else list(x)
 
 

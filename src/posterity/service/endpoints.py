@@ -327,13 +327,13 @@ ENDPOINTS = (
     Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
     Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
     Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
-    Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
     Endpoint(
-        "POST", _PREDICTOR + "/predict/batch", "read", say.PredictBatch, predict_batch, _BATCH_BYTES
-    ),
-    Endpoint(
         "POST", _PREDICTOR + "/learn/batch", "decide", say.LearnBatch, learn_batch, _BATCH_BYTES
+    ),
+    Endpoint("POST", _PREDICTOR + "/predict", "read", say.Predict, predict),
+    Endpoint(
+        "POST", _PREDICTOR + "/predict/batch", "read", say.PredictBatch, predict_batch, _BATCH_BYTES
     ),
     Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
     Endpoint("PUT", _PREDICTOR + "/model", "admin", bytes, put_predictor_model, _FILE_BYTES),

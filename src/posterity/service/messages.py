@@ -260,3 +260,33 @@ class MadeToken(Struct):
     """Shown once; only its hash is kept."""
 
     token: str
+
+
+_X = {"shop": "north", "heat": 21.5}
+_ROW = {"id": "row 1", "x": _X, "y": 3.2}
+# What /openapi.json shows of each body; sent in the order of the endpoints, all are done.
+EXAMPLES: dict[Any, Any] = {
+    ExperimentSettings: {"arms": ["red", "blue"], "features": ["age"]},
+    Decide: {"context": {"age": 0.5}, "id": "visit 1"},
+    DecideBatch: {"decisions": [{"context": {"age": 0.5}}, {"context": {"age": 0.1}}]},
+    Reward: {"decision_id": "visit 1", "value": 1},
+    TakeBack: {"decision_id": "visit 1"},
+    Activate: {"decision_id": "visit 1"},
+    RankRequest: {
+        "actions": [{"id": "red"}, {"id": "blue"}],
+        "contextFeatures": [{"age": 0.5}],
+        "eventId": "visit 2",
+    },
+    EventReward: {"value": 1},
+    PredictorSettings: {
+        "features": {"shop": ["north", "south"], "heat": "number"},
+        "model": "linear+adaptive",
+    },
+    Row: _ROW,
+    LearnBatch: {"rows": [_ROW, {**_ROW, "id": "row 2", "y": 3.4}]},
+    Predict: {"x": _X},
+    PredictBatch: {"rows": [_X, {"shop": "south", "heat": 19.0}]},
+    Unlearn: {"id": "row 2"},
+    NewToken: {"name": "shop", "role": "decide"},
+    Revoke: {"name": "shop"},
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 import time
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -160,15 +160,15 @@ class Store:
         self.engine.dispose()
         if self._file is not None:
             self._file.close()
-            self._file = None
+        self._file = None
 
     # ---- writing ---------------------------------------------------------------------------------
 
     def commit(self, group: Group) -> None:
         """Write all of it or nothing, and return when it is on the disk."""
-        tables: dict[sql.Table, list[Record]] = {}
+        tables: dict[sql.Table, list[Record]] = defaultdict(list)
         for table, record in group.inserts:
-            tables.setdefault(table, []).append(record)
+            tables[table].append(record)
         with self._writing() as connection:
             for statement in group.statements:  # what goes, before the snapshots that come
                 connection.execute(statement)
@@ -225,9 +225,9 @@ class Store:
                 for one in _where(connection, _DECISIONS, name, ids):
                     found.decisions[name, one["id"]] = one
                 known = [one for one in ids if (name, one) in found.decisions]
-                events: dict[Key, list[Record]] = {}
+                events: dict[Key, list[Record]] = defaultdict(list)
                 for one in _where(connection, _EVENTS, name, known):
-                    events.setdefault((name, one["decision_id"]), []).append(one)
+                    events[name, one["decision_id"]].append(one)
                 found.events.update(events)
             for name, ids in _by_model(rows):
                 for one in _where(connection, _ROWS, name, ids):
@@ -236,10 +236,8 @@ class Store:
 
     def read_models(self) -> list[Record]:
         """The newest settings of every model."""
-        newest: dict[str, Record] = {}
-        for one in self._all(sql.select(model).order_by(model.c.seq)):
-            newest[one["name"]] = one
-        return list(newest.values())
+        asked = sql.select(model).order_by(model.c.seq)
+        return [*{one["name"]: one for one in self._all(asked)}.values()]
 
     def read_versions(self) -> dict[str, int]:
         """The newest version of the settings of every model."""
@@ -249,8 +247,7 @@ class Store:
 
     def read_settings(self, name: str, version: int) -> Record:
         """Return one version of a model's settings."""
-        asked = sql.select(model).where((model.c.name == name) & (model.c.version == version))
-        return self._all(asked)[0]
+        return self._all(sql.select(model).filter_by(name=name, version=version))[0]
 
     def read_snapshot(self, name: str, through: int | None = None) -> Record | None:
         """The newest snapshot of a model, or the newest that had learned no more than that."""
@@ -415,9 +412,9 @@ def _number(connection: sql.Connection, decisions: list[Record]) -> None:
 
 
 def _by_model(keys: Iterable[Key]) -> Iterator[tuple[str, list[str]]]:
-    ids: dict[str, list[str]] = {}
+    ids: dict[str, list[str]] = defaultdict(list)
     for name, one in dict.fromkeys(keys):
-        ids.setdefault(name, []).append(one)
+        ids[name].append(one)
     for name, some in ids.items():
         for start in range(0, len(some), _KEYS):
             yield name, some[start : start + _KEYS]
