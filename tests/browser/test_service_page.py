@@ -86,7 +86,7 @@ def test_a_token_that_is_refused_is_said_so(browser: Any, server: Typed) -> None
     page.reload()
     page.fill("#token", "<b>nobody</b>")
     page.click("#login button")
-    until(page, "document.getElementById('refused').textContent.includes('refused')")
+    until(page, "document.getElementById('refused').textContent.includes('not known here')")
     assert page.is_visible("#login")
     assert page.evaluate("JSON.stringify(sessionStorage)") == json.dumps({})
     assert browser.requests == []

@@ -59,7 +59,7 @@ class Client:
             raise ValueError(f"url is {url!r}: it must begin with http:// or https://")
         self.token, self.url, self.timeout, self.tries = token, url.rstrip("/"), timeout, tries
 
-    def put(self, kind: str, name: str, **settings: Any) -> Answer:
+    def put(self, /, kind: str, name: str, **settings: Any) -> Answer:
         """Create one of the "experiments" or "predictors", or change its settings.
 
         Returns
@@ -76,7 +76,7 @@ class Client:
         """
         return self._ask("GET", kind, name, "", None)
 
-    def decide(self, experiment: str, context: Values = (), **how: Any) -> Answer:
+    def decide(self, /, experiment: str, context: Values = (), **how: Any) -> Answer:
         """An arm for a context.
 
         Parameters
@@ -96,7 +96,7 @@ class Client:
         body = {"context": _to_json(context), "id": uuid.uuid4().hex, **how}
         return self._ask("POST", "experiments", experiment, "/decide", body)
 
-    def reward(self, experiment: str, decision_id: str, value: float, **how: Any) -> Answer:
+    def reward(self, /, experiment: str, decision_id: str, value: float, **how: Any) -> Answer:
         """Send what a decision earned.
 
         Parameters
@@ -153,7 +153,7 @@ class Client:
         """Take a row back."""
         return self._ask("POST", "predictors", predictor, "/unlearn", {"id": id})
 
-    def upload(self, predictor: str, content: bytes, **settings: Any) -> Answer:
+    def upload(self, /, predictor: str, content: bytes, **settings: Any) -> Answer:
         """Create a predictor that goes on with a model file, as ``posterity.files.dumps`` makes it.
 
         Parameters
