@@ -169,6 +169,8 @@ REFUSED_SETTINGS = [
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
     ({"features": {"x": 3}}, "features", "give text or an array"),
     ({"features": KINDS, "levels": {"shop": ["a"]}}, "levels", "go with the kinds"),
+    ({"model": "adaptive", "features": KINDS}, "features.shop", "list all of them, as in"),
+    ({"model": "hsgp", "features": {"x": "number"}}, "parameters", "no row could be learned"),
     ({"missing": "skip"}, "missing", "give 'error' or 'fill'"),
     ({"parameters": {"bass": 1}}, "parameters.bass", "there is no parameter"),
     ({"features": {"x": "number"}, "parameters": {"prior_precision": -1.0}}, "parameters", ""),

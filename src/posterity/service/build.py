@@ -51,10 +51,23 @@ def begin(
         if name not in known:
             message = f"there is no parameter {name!r}: give one of {', '.join(sorted(known))}"
             raise RefusedError(422, message, f"parameters.{name}")
-    levels = _code_levels(settings) or list_levels(kinds or settings.features)
-    if levels and settings.formula is None:
-        model.set_params(categorical_features=levels)
-    return model.set_params(**settings.parameters), {}
+    model.set_params(**settings.parameters)
+    if settings.formula is None:
+        columns = kinds or settings.features
+        if levels := _code_levels(settings) or list_levels(columns):
+            model.set_params(categorical_features=levels)
+        _refuse_open(model, columns, settings)
+    return model, {}
+
+
+def _refuse_open(model: Any, kinds: Any, settings: PredictorSettings) -> None:
+    """Refuse categories whose levels may come later, for a model that compares with the first."""
+    named = kinds.items() if isinstance(kinds, dict) and model._leaves_out_first else ()
+    for name, kind in named:
+        if kind == "category" and name != settings.groups:
+            message = f"no level of {name!r} may come later in this model: list all of them, "
+            message += f'as in "features": {{"{name}": ["a", "b"]}}'
+            raise RefusedError(422, message, f"features.{name}")
 
 
 def _code_levels(settings: PredictorSettings) -> dict[str, list[Any]]:
@@ -93,13 +106,13 @@ def _build_words(settings: PredictorSettings) -> Any:
     if parsed.basis or parsed.prior:
         word, place = parsed.basis or parsed.prior, "formula" if settings.formula else "groups"
         raise ValueError(f"{word!r} does not go with {place}: leave it out")
-    how = {"forgetting": parsed.forgetting} if parsed.forgetting else {}
+    forgetting = parsed.forgetting or None
     if settings.formula is not None:
         read_formula(settings.formula)
         likelihood = _OF_FORMULA.get(parsed.family, parsed.family)
-        return Model(settings.formula, likelihood, **how)
+        return Model(settings.formula, likelihood, forgetting=forgetting)
     likelihood = _OF_GROUPS.get(parsed.family, parsed.family)
-    return GroupedRegression(by=settings.groups, likelihood=likelihood, **how)
+    return GroupedRegression(by=settings.groups, likelihood=likelihood, forgetting=forgetting)
 
 
 def read_file(content: bytes) -> tuple[Any, dict[str, Any]]:
