@@ -133,7 +133,7 @@ class TableRows(Rows):
         assert not isinstance(settings.features, list)
         self._kinds: dict[str, Any] = settings.features or dict(notes.get("kinds", {}))
         self._means = ColumnMeans.of(notes.get("means") or {})
-        self._columns = frozenset([*columns, *self.roles.values()] if columns else ())
+        self._columns = [*columns, *self.roles.values()] if columns else []
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -230,14 +230,12 @@ class TableRows(Rows):
             kind = KINDS[_name_kind(kinds[name])]
             missing = value is None and name in filled
             made = dict.fromkeys(kind.parts, filled[name]) if missing else kind.read(value)
-            values |= {
-                name + part: one for part, one in made.items() if self._takes(name, part, kind)
-            }
+            parts = made if self._columns else kind.parts  # days are a feature of a file alone
+            values |= {name + part: made[part] for part in parts}
+        if self._columns:  # in the model's order
+            values = {name: values[name] for name in self._columns if name in values}
         added = {role: values.pop(name) for role, name in self.roles.items()}
         return values, added
-
-    def _takes(self, name: str, part: str, kind: Kind) -> bool:
-        return name + part in self._columns if self._columns else part in kind.parts
 
     def open(self, rows: Sequence[bytes]) -> tuple[pa.Table, Added]:
         """A table of Arrow."""
