@@ -139,6 +139,23 @@ def test_missing_values_are_filled_in(tmp_path: Path) -> None:
     with_service(tmp_path, do)
 
 
+def test_the_only_row_of_a_level_is_unlearned_without_loss(tmp_path: Path) -> None:
+    async def do(service: Service) -> tuple[bytes, bytes]:
+        rows = [{"shop": "abcab"[n], "heat": n / 4.0} for n in range(5)]
+        await service.put(URL, {"features": {"shop": [*"abc"], "heat": "number"}})
+        await learn(service, rows, Y[:5])
+        await service.post(f"{URL}/unlearn", {"id": "2"})
+        left = (await service.ask("GET", f"{URL}/model")).content
+        await service.put(f"{URL}2", {"features": {"shop": [*"abc"], "heat": "number"}})
+        for n in (0, 1, 3, 4):
+            row = {"id": f"{n}", "x": rows[n], "y": Y[n]}
+            await service.post(f"{URL}2/learn", row)
+        return left, (await service.ask("GET", f"{URL}2/model")).content
+
+    left, never = with_service(tmp_path, do)
+    assert left == never
+
+
 @pytest.mark.parametrize(
     ("model", "targets"),
     [

@@ -126,8 +126,8 @@ class Learner(ABC):
             raise _LossError("the rest would lose its digits")
         try:
             self.change_model(model, change, x)
-        except (ValueError, NotImplementedError) as error:
-            if former is not None and isinstance(error, ValueError):
+        except (ValueError, NotImplementedError, UserWarning) as error:
+            if former is not None and not isinstance(error, NotImplementedError):
                 raise _LossError(str(error)) from error
             raise RefusedError(422, str(error), self.field) from error
         if former is not None:
