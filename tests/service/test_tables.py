@@ -139,6 +139,20 @@ def test_missing_values_are_filled_in(tmp_path: Path) -> None:
     with_service(tmp_path, do)
 
 
+@pytest.mark.parametrize(
+    "settings", [{"missing": "fill"}, {"formula": "y ~ a + b"}, {"groups": "b"}]
+)
+def test_a_list_of_names_is_of_numbers(tmp_path: Path, settings: dict[str, Any]) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {"features": ["a", "b"], **settings})
+        await learn(service, [[float(RNG.normal()), float(n % 3)] for n in range(12)], Y[:12])
+        asked = [None if "missing" in settings else 0.0, 1.0]
+        told = await service.post(f"{URL}/predict", {"x": asked})
+        assert np.isfinite(told["mean"])
+
+    with_service(tmp_path, do)
+
+
 def test_the_only_row_of_a_level_is_unlearned_without_loss(tmp_path: Path) -> None:
     async def do(service: Service) -> tuple[bytes, bytes]:
         rows = [{"shop": "abcab"[n], "heat": n / 4.0} for n in range(5)]
@@ -181,7 +195,6 @@ REFUSED_SETTINGS = [
     ({"model": "linear+spline+hsgp"}, "model", "two settings for its basis"),
     ({"formula": "y ~ (x"}, "formula", ""),
     ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
-    ({"formula": "y ~ x", "features": ["x"]}, "features", "give kinds"),
     ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
     ({"features": {"x": 3}}, "features", "give text or an array"),

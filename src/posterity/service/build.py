@@ -19,7 +19,7 @@ from posterity.model.formula import read_formula
 from posterity.service.decoding import explain_invalid
 from posterity.service.errors import RefusedError
 from posterity.service.messages import PredictorSettings
-from posterity.service.rows import NumberRows, Rows
+from posterity.service.rows import NumberRows, Rows, name_kinds
 from posterity.service.tables import TableRows, list_levels
 
 # Likelihoods of the words that are classes where there are neither groups nor a formula.
@@ -53,17 +53,17 @@ def begin(
             raise RefusedError(422, message, f"parameters.{name}")
     model.set_params(**settings.parameters)
     if settings.formula is None:
-        columns = kinds or settings.features
-        if levels := _code_levels(settings) or list_levels(columns):
-            model.set_params(categorical_features=levels)
+        columns = kinds or name_kinds(settings)
+        coded = _code_levels(settings) if _is_plain(settings) else list_levels(columns)
+        if coded:
+            model.set_params(categorical_features=coded)
         _refuse_open(model, columns, settings)
     return model, {}
 
 
-def _refuse_open(model: Any, kinds: Any, settings: PredictorSettings) -> None:
+def _refuse_open(model: Any, kinds: Mapping[str, Any], settings: PredictorSettings) -> None:
     """Refuse categories whose levels may come later, for a model that compares with the first."""
-    named = kinds.items() if isinstance(kinds, dict) and model._leaves_out_first else ()
-    for name, kind in named:
+    for name, kind in kinds.items() if model._leaves_out_first else ():
         if kind == "category" and name != settings.groups:
             message = f"no level of {name!r} may come later in this model: list all of them, "
             message += f'as in "features": {{"{name}": ["a", "b"]}}'
@@ -88,10 +88,16 @@ def get_family(settings: PredictorSettings) -> str:
 
 def make_rows(settings: PredictorSettings, model: Any, notes: Mapping[str, Any]) -> Rows:
     """What reads the rows of a model, with what was noted of them."""
-    if isinstance(settings.features, list):
+    if _is_plain(settings):
         return NumberRows(settings)
     learned = list_feature_names(model) if settings.file is not None else ()
     return TableRows(settings, notes, [*_list_keys(model), *learned] if learned else ())
+
+
+def _is_plain(settings: PredictorSettings) -> bool:
+    """Whether rows are arrays of numbers, without names."""
+    named = settings.formula is not None or settings.groups is not None
+    return isinstance(settings.features, list) and settings.missing == "error" and not named
 
 
 def _list_keys(model: Any) -> list[str]:

@@ -20,7 +20,7 @@ from posterity.linear.levels import to_text
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
 from posterity.service.messages import PredictorSettings
-from posterity.service.rows import Added, Rows, refuse_level
+from posterity.service.rows import Added, Rows, name_kinds, refuse_level
 
 _decode = msgspec.json.Decoder().decode
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -93,7 +93,7 @@ def find_kind(value: Any) -> str:
     return "category"
 
 
-def list_levels(kinds: Any) -> dict[str, list[str]]:
+def list_levels(kinds: Mapping[str, Any]) -> dict[str, list[str]]:
     """Columns whose levels are known beforehand: those that are listed, and parts of dates.
 
     Examples
@@ -102,7 +102,7 @@ def list_levels(kinds: Any) -> dict[str, list[str]]:
     ['shop', 'day.weekday', 'day.month']
     """
     levels: dict[str, list[str]] = {}
-    for name, kind in kinds.items() if isinstance(kinds, dict) else ():
+    for name, kind in kinds.items():
         if isinstance(kind, list):
             levels[name] = kind
             continue
@@ -130,8 +130,7 @@ class TableRows(Rows):
         self, settings: PredictorSettings, notes: Mapping[str, Any], columns: Sequence[str] = ()
     ) -> None:
         super().__init__(settings)
-        assert not isinstance(settings.features, list)
-        self._kinds: dict[str, Any] = settings.features or dict(notes.get("kinds", {}))
+        self._kinds = name_kinds(settings) or dict(notes.get("kinds", {}))
         self._means = ColumnMeans.of(notes.get("means") or {})
         self._columns = [*columns, *self.roles.values()] if columns else []
 
