@@ -184,6 +184,9 @@ def test_words_of_the_command_make_the_model(tmp_path: Path, model: str, targets
     async def do(service: Service) -> None:
         await service.put(URL, {"model": model, "features": {**KINDS, "shop": [*"abc"]}})
         told = await learn(service, ROWS, targets)
+        if model == "logistic":  # true is 1
+            row = {"id": "1", "x": ROWS[1], "y": bool(targets[1])}
+            assert (await service.post(f"{URL}/learn", row))["status"] == "duplicate"
         assert np.isfinite(told[-1]["mean"])
         assert np.isfinite((await service.post(f"{URL}/predict", {"x": ROWS[0]}))["std"])
 

@@ -183,7 +183,7 @@ class Row(Request):
 
     id: Name
     x: Values
-    y: float
+    y: float | bool
 
 
 class PredictBatch(Request):

@@ -263,10 +263,11 @@ class Predictor(Learner):
         key = (self.name, asked.id)
         x = self.rows.read(asked.x)
         self.rows.check_known(x)
-        check_target(self._family, asked.y, "y")
+        y = float(asked.y)
+        check_target(self._family, y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
-            if known["y"] != asked.y or not self.rows.is_same(known["x"], x):
+            if known["y"] != y or not self.rows.is_same(known["x"], x):
                 message = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, message, "id")
             return _describe_learned("duplicate", known)
@@ -277,10 +278,10 @@ class Predictor(Learner):
             "row_id": asked.id,
             "kind": "learn",
             "x": x,
-            "y": asked.y,
+            "y": y,
             "at": now,
             "forget": None if seconds is None else now + seconds,
-            **self._score_row(x, asked.y),
+            **self._score_row(x, y),
         }
         self.learn_entry(made)
         group.add(row, **made)
