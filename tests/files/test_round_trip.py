@@ -249,3 +249,13 @@ def test_every_basis_is_among_the_cases() -> None:
     }
     assert {type(basis).__name__ for basis in BASES} == transformers
     assert len(COUNTS) == len(X)
+
+
+@pytest.mark.parametrize("forgetting", ["adaptive", "changepoint", "window:5", "stabilized:0.9"])
+def test_a_stream_of_one_row_is_a_file(forgetting: str) -> None:
+    model = BayesianLinearRegression(forgetting=forgetting).learn_one({"a": 1.0, "b": 2.0}, 1.0)
+    again = loads(dumps(model))
+    for x, y in (({"a": 0.0, "b": 1.0}, 0.5), ({"a": 2.0, "b": 0.0}, 3.0)):
+        model.learn_one(x, y)
+        again.learn_one(x, y)
+    assert dumps(again) == dumps(model)

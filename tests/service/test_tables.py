@@ -140,6 +140,37 @@ def test_missing_values_are_filled_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "settings", [{"missing": "fill"}, {"formula": "y ~ a + b"}, {"groups": "b"}]
+)
+def test_a_list_of_names_is_of_numbers(tmp_path: Path, settings: dict[str, Any]) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {"features": ["a", "b"], **settings})
+        await learn(service, [[float(RNG.normal()), float(n % 3)] for n in range(12)], Y[:12])
+        asked = [None if "missing" in settings else 0.0, 1.0]
+        told = await service.post(f"{URL}/predict", {"x": asked})
+        assert np.isfinite(told["mean"])
+
+    with_service(tmp_path, do)
+
+
+def test_the_only_row_of_a_level_is_unlearned_without_loss(tmp_path: Path) -> None:
+    async def do(service: Service) -> tuple[bytes, bytes]:
+        rows = [{"shop": "abcab"[n], "heat": n / 4.0} for n in range(5)]
+        await service.put(URL, {"features": {"shop": [*"abc"], "heat": "number"}})
+        await learn(service, rows, Y[:5])
+        await service.post(f"{URL}/unlearn", {"id": "2"})
+        left = (await service.ask("GET", f"{URL}/model")).content
+        await service.put(f"{URL}2", {"features": {"shop": [*"abc"], "heat": "number"}})
+        for n in (0, 1, 3, 4):
+            row = {"id": f"{n}", "x": rows[n], "y": Y[n]}
+            await service.post(f"{URL}2/learn", row)
+        return left, (await service.ask("GET", f"{URL}2/model")).content
+
+    left, never = with_service(tmp_path, do)
+    assert left == never
+
+
+@pytest.mark.parametrize(
     ("model", "targets"),
     [
         ("logistic", np.array(Y) > 1.0),
@@ -153,6 +184,9 @@ def test_words_of_the_command_make_the_model(tmp_path: Path, model: str, targets
     async def do(service: Service) -> None:
         await service.put(URL, {"model": model, "features": {**KINDS, "shop": [*"abc"]}})
         told = await learn(service, ROWS, targets)
+        if model == "logistic":  # true is 1
+            row = {"id": "1", "x": ROWS[1], "y": bool(targets[1])}
+            assert (await service.post(f"{URL}/learn", row))["status"] == "duplicate"
         assert np.isfinite(told[-1]["mean"])
         assert np.isfinite((await service.post(f"{URL}/predict", {"x": ROWS[0]}))["std"])
 
@@ -164,11 +198,12 @@ REFUSED_SETTINGS = [
     ({"model": "linear+spline+hsgp"}, "model", "two settings for its basis"),
     ({"formula": "y ~ (x"}, "formula", ""),
     ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
-    ({"formula": "y ~ x", "features": ["x"]}, "features", "give kinds"),
     ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
     ({"features": {"x": 3}}, "features", "give text or an array"),
     ({"features": KINDS, "levels": {"shop": ["a"]}}, "levels", "go with the kinds"),
+    ({"model": "adaptive", "features": KINDS}, "features.shop", "list all of them, as in"),
+    ({"model": "hsgp", "features": {"x": "number"}}, "parameters", "no row could be learned"),
     ({"missing": "skip"}, "missing", "give 'error' or 'fill'"),
     ({"parameters": {"bass": 1}}, "parameters.bass", "there is no parameter"),
     ({"features": {"x": "number"}, "parameters": {"prior_precision": -1.0}}, "parameters", ""),

@@ -19,7 +19,7 @@ from posterity.model.formula import read_formula
 from posterity.service.decoding import explain_invalid
 from posterity.service.errors import RefusedError
 from posterity.service.messages import PredictorSettings
-from posterity.service.rows import NumberRows, Rows
+from posterity.service.rows import NumberRows, Rows, name_kinds
 from posterity.service.tables import TableRows, list_levels
 
 # Likelihoods of the words that are classes where there are neither groups nor a formula.
@@ -51,10 +51,23 @@ def begin(
         if name not in known:
             message = f"there is no parameter {name!r}: give one of {', '.join(sorted(known))}"
             raise RefusedError(422, message, f"parameters.{name}")
-    levels = _code_levels(settings) or list_levels(kinds or settings.features)
-    if levels and settings.formula is None:
-        model.set_params(categorical_features=levels)
-    return model.set_params(**settings.parameters), {}
+    model.set_params(**settings.parameters)
+    if settings.formula is None:
+        columns = kinds or name_kinds(settings)
+        coded = _code_levels(settings) if _is_plain(settings) else list_levels(columns)
+        if coded:
+            model.set_params(categorical_features=coded)
+        _refuse_open(model, columns, settings)
+    return model, {}
+
+
+def _refuse_open(model: Any, kinds: Mapping[str, Any], settings: PredictorSettings) -> None:
+    """Refuse categories whose levels may come later, for a model that compares with the first."""
+    for name, kind in kinds.items() if model._leaves_out_first else ():
+        if kind == "category" and name != settings.groups:
+            message = f"no level of {name!r} may come later in this model: list all of them, "
+            message += f'as in "features": {{"{name}": ["a", "b"]}}'
+            raise RefusedError(422, message, f"features.{name}")
 
 
 def _code_levels(settings: PredictorSettings) -> dict[str, list[Any]]:
@@ -75,10 +88,16 @@ def get_family(settings: PredictorSettings) -> str:
 
 def make_rows(settings: PredictorSettings, model: Any, notes: Mapping[str, Any]) -> Rows:
     """What reads the rows of a model, with what was noted of them."""
-    if isinstance(settings.features, list):
+    if _is_plain(settings):
         return NumberRows(settings)
     learned = list_feature_names(model) if settings.file is not None else ()
     return TableRows(settings, notes, [*_list_keys(model), *learned] if learned else ())
+
+
+def _is_plain(settings: PredictorSettings) -> bool:
+    """Whether rows are arrays of numbers, without names."""
+    named = settings.formula is not None or settings.groups is not None
+    return isinstance(settings.features, list) and settings.missing == "error" and not named
 
 
 def _list_keys(model: Any) -> list[str]:
@@ -93,13 +112,13 @@ def _build_words(settings: PredictorSettings) -> Any:
     if parsed.basis or parsed.prior:
         word, place = parsed.basis or parsed.prior, "formula" if settings.formula else "groups"
         raise ValueError(f"{word!r} does not go with {place}: leave it out")
-    how = {"forgetting": parsed.forgetting} if parsed.forgetting else {}
+    forgetting = parsed.forgetting or None
     if settings.formula is not None:
         read_formula(settings.formula)
         likelihood = _OF_FORMULA.get(parsed.family, parsed.family)
-        return Model(settings.formula, likelihood, **how)
+        return Model(settings.formula, likelihood, forgetting=forgetting)
     likelihood = _OF_GROUPS.get(parsed.family, parsed.family)
-    return GroupedRegression(by=settings.groups, likelihood=likelihood, **how)
+    return GroupedRegression(by=settings.groups, likelihood=likelihood, forgetting=forgetting)
 
 
 def read_file(content: bytes) -> tuple[Any, dict[str, Any]]:

@@ -14,8 +14,6 @@ from posterity.service.tables import KINDS
 
 # Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
 LARGEST_MODEL = 256_000_000
-# Settings that need columns with names.
-_OF_COLUMNS = ("formula", "groups")
 
 
 def refuse_other(before: Any, kind: str, settings: Any) -> None:
@@ -54,9 +52,6 @@ def check_features(settings: Any) -> None:
     features = settings.features or ()
     if len(set(features)) < len(features):
         raise RefusedError(422, "two features have the same name: rename one", "features")
-    if isinstance(features, list) and any(getattr(settings, one, None) for one in _OF_COLUMNS):
-        message = "these are names of numbers: give kinds, as in "
-        raise RefusedError(422, message + '{"shop": "category"}', "features")
     levels: dict[str, list[str]] = dict(getattr(settings, "levels", {}))
     if levels and not isinstance(features, list):
         message = 'levels go with the kinds of features, as in {"shop": ["a", "b"]}'

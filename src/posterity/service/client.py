@@ -201,10 +201,10 @@ def _in_thread(
 ) -> Callable[Concatenate[AsyncClient, _Given], Coroutine[Any, Any, _Told]]:
     """A method of the client that is awaited: another thread waits for the answer."""
 
-    @functools.wraps(method)
-    async def run(self: AsyncClient, *given: _Given.args, **named: _Given.kwargs) -> _Told:
+    async def run(self: AsyncClient, /, *given: _Given.args, **named: _Given.kwargs) -> _Told:
         return await asyncio.to_thread(method, self.client, *given, **named)
 
+    functools.update_wrapper(run, method)
     return run
 
 

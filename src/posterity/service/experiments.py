@@ -307,14 +307,14 @@ class Experiment(Learner):
             entry["decision_id"], entry["arm"], entry["context"], entry["former"], entry["total"]
         )
 
-    def change_model(self, model: Bandit, change: Change) -> None:
+    def change_model(self, model: Bandit, change: Change, x: bytes) -> None:
         """Have a bandit learn a reward, or another in its place, or take it back."""
-        arm, x = self.settings.arms[change.arm], np.frombuffer(change.x)
+        arm, context = self.settings.arms[change.arm], np.frombuffer(x)
         if change.former is None:
-            model.learn_one(x, arm, change.total)
+            model.learn_one(context, arm, change.total)
         else:
             after = math.nan if change.total is None else change.total
-            model.correct(x[None], [arm], former=[change.former], rewards=[after])
+            model.correct(context[None], [arm], former=[change.former], rewards=[after])
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None

@@ -21,6 +21,10 @@ COUNTS = ("poisson", "negative binomial")
 LARGEST_COUNT = 2.0**53
 
 
+# What is no number, in words.
+_TOLD = {str: "text", bool: "true or false", type(None): "null"}
+
+
 def read_context(
     given: dict[str, float] | list[float],
     features: Sequence[str],
@@ -79,9 +83,9 @@ def number_levels(
             word = to_text(value)
             each = levels[name]
             numbers.append(each.index(word) + 1.0 if word in each else 0.0)
-        elif isinstance(value, str | bool | None):
-            told = {str: "text", bool: "true or false"}.get(type(value), "null")
-            message = f"{name!r} is {told}: give a number, or name its levels in the settings"
+        elif type(value) in _TOLD:
+            message = f"{name!r} is {_TOLD[type(value)]}: give a number, or name its levels in the "
+            message += "settings"
             raise RefusedError(422, message, f"{field}.{name}")
         else:
             numbers.append(value)

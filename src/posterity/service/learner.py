@@ -75,7 +75,7 @@ class Learner(ABC):
         """What an entry of the log changes."""
 
     @abstractmethod
-    def change_model(self, model: Any, change: Change) -> None:
+    def change_model(self, model: Any, change: Change, x: bytes) -> None:
         """Have a model learn a change; raises ``ValueError`` where it can't."""
 
     def read_numbers(self, x: bytes) -> list[float]:
@@ -120,14 +120,14 @@ class Learner(ABC):
         self.learned_through = entry["seq"]
 
     def _learn(self, model: Any, sizes: Sizes, change: Change) -> None:
-        row = self._read_row(change)
+        x, row = self._read_row(change)
         former, total = change.former, change.total
         if former is not None and sizes.drowns(change.arm, row, former):
             raise _LossError("the rest would lose its digits")
         try:
-            self.change_model(model, change)
-        except (ValueError, NotImplementedError) as error:
-            if former is not None and isinstance(error, ValueError):
+            self.change_model(model, change, x)
+        except (ValueError, NotImplementedError, UserWarning) as error:
+            if former is not None and not isinstance(error, NotImplementedError):
                 raise _LossError(str(error)) from error
             raise RefusedError(422, str(error), self.field) from error
         if former is not None:
@@ -135,7 +135,7 @@ class Learner(ABC):
         if total is not None:
             sizes.add(change.arm, row, total)
 
-    def _read_row(self, change: Change) -> list[float]:
+    def _read_row(self, change: Change) -> tuple[bytes, list[float]]:
         if change.x is None:
             raise RefusedError(
                 410,
@@ -146,7 +146,7 @@ class Learner(ABC):
             raise RefusedError(
                 410, "a feature of this decision has expired, so it can't be learned again"
             )
-        return row
+        return change.x, row
 
     def _learn_anew(self, change: Change, number: int, log: Store) -> tuple[Any, Sizes]:
         """The model of all entries before a number, and of this change, with nothing subtracted.

@@ -183,7 +183,19 @@ class Row(Request):
 
     id: Name
     x: Values
-    y: float
+    y: float | bool
+
+
+class PredictBatch(Request):
+    """Several rows to predict."""
+
+    rows: Annotated[list[Values], Meta(min_length=1, max_length=LARGEST_BATCH)]
+
+
+class LearnBatch(Request):
+    """Several rows with their targets: all are learned, or none."""
+
+    rows: Annotated[list[Row], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
 
 class PredictBatch(Request):

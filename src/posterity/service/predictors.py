@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from inspect import signature
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from posterity.service.errors import RefusedError
 from posterity.service.inputs import COUNTS, check_target, list_names
 from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
-from posterity.service.rows import Added
 from posterity.service.schema import row
 from posterity.service.store import LogEntries, Store
 from posterity.service.writing import Group, Record, keep_row
@@ -131,9 +131,9 @@ class Predictor(Learner):
         learned_through: int = 0,
     ) -> None:
         self.version, self.settings = version, settings
-        self._family = get_family(settings)
         if model is None:
             model, notes = begin(settings)
+        self._family = get_family(settings)
         super().__init__(name, model, notes, learned_through)
         self.rows = make_rows(settings, model, notes or {})
         known = {one.name for one in fields(Scores)}
@@ -153,27 +153,28 @@ class Predictor(Learner):
         examples = self.rows.make_examples(max(64, count) + 1 if forgets else 2)
         if not examples or self.settings.file is not None:
             return
-        X, added = self.rows.open(examples)
-        trial, y = self._learn_examples(X, added)
+        trial, first = self._learn_examples(examples)
         try:
             if forgets:
                 X, added = self.rows.open(examples[:1])
-                trial.unlearn(X, y[:1], **added)
+                trial.unlearn(X, [first], **added)
         except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
-    def _learn_examples(self, X: Any, added: Added) -> tuple[Any, Array]:
-        """A model that has learned examples, and targets that it takes."""
-        n, failures = len(X), []
-        for y in (np.arange(n) % 2.0, np.full(n, 0.5)):  # labels and counts, or amounts and shares
+    def _learn_examples(self, examples: Sequence[bytes]) -> tuple[Any, float]:
+        """A model that has learned examples one by one, and the target of the first."""
+        failures = []
+        for targets in ([0.0, 1.0], [0.5]):  # labels and counts, or amounts and shares
             trial = self.build_model()
             try:
-                trial.predict_then_learn(X, y, **added)
+                for x, y in zip(examples, cycle(targets), strict=False):
+                    row, added = self.rows.open_one(x)
+                    trial.learn_one(row, y, **added)
             except FAILURES as error:
                 failures.append(error)
             else:
-                return trial, y
+                return trial, targets[0]
         message = f"no row could be learned: {failures[0]}"
         raise RefusedError(422, message, "parameters") from failures[0]
 
@@ -262,10 +263,11 @@ class Predictor(Learner):
         key = (self.name, asked.id)
         x = self.rows.read(asked.x)
         self.rows.check_known(x)
-        check_target(self._family, asked.y, "y")
+        y = float(asked.y)
+        check_target(self._family, y, "y")
         known = found.rows.get(key)
         if known is not None and known["kind"] == "learn":
-            if known["y"] != asked.y or not self.rows.is_same(known["x"], x):
+            if known["y"] != y or not self.rows.is_same(known["x"], x):
                 message = f"row {asked.id!r} was learned with other values: unlearn it first"
                 raise RefusedError(409, message, "id")
             return _describe_learned("duplicate", known)
@@ -276,10 +278,10 @@ class Predictor(Learner):
             "row_id": asked.id,
             "kind": "learn",
             "x": x,
-            "y": asked.y,
+            "y": y,
             "at": now,
             "forget": None if seconds is None else now + seconds,
-            **self._score_row(x, asked.y),
+            **self._score_row(x, y),
         }
         self.learn_entry(made)
         group.add(row, **made)
@@ -335,14 +337,14 @@ class Predictor(Learner):
         """The numbers of a row."""
         return self.rows.list_numbers(x)
 
-    def change_model(self, model: Any, change: Change) -> None:
+    def change_model(self, model: Any, change: Change, x: bytes) -> None:
         """Have a model learn a row, or take it back."""
         if change.former is not None:
-            X, added = self.rows.open([change.x])
+            X, added = self.rows.open([x])
             model.unlearn(X, [change.former], **added)
         if change.total is not None:
-            x, added = self.rows.open_one(change.x)
-            model.learn_one(x, change.total, **added)
+            row, added = self.rows.open_one(x)
+            model.learn_one(row, change.total, **added)
 
     def read_log(
         self, store: Store, after: int, through: int | None = None, limit: int | None = None

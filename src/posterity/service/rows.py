@@ -106,7 +106,7 @@ class NumberRows(Rows):
     @property
     def kinds(self) -> dict[str, Any]:
         """Levels of categories; all else are numbers."""
-        return {name: self.settings.levels.get(name, "number") for name in self._features}
+        return name_kinds(self.settings)
 
     def read(self, x: Any) -> bytes:
         """The numbers, of values by name or in order."""
@@ -147,6 +147,13 @@ class NumberRows(Rows):
         X[:, list(self._roles.values())] = 1.0
         X[:, [self._features.index(name) for name in self.settings.levels]] = 1.0
         return [row.tobytes() for row in X]
+
+
+def name_kinds(settings: PredictorSettings) -> dict[str, Any]:
+    """The kinds of features: those of a list of names are numbers, but for those with levels."""
+    if isinstance(settings.features, list):
+        return {name: settings.levels.get(name, "number") for name in settings.features}
+    return settings.features or {}
 
 
 def refuse_level(name: str, levels: Sequence[str]) -> RefusedError:

@@ -20,7 +20,7 @@ from posterity.linear.levels import to_text
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
 from posterity.service.messages import PredictorSettings
-from posterity.service.rows import Added, Rows, refuse_level
+from posterity.service.rows import Added, Rows, name_kinds, refuse_level
 
 _decode = msgspec.json.Decoder().decode
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -93,7 +93,7 @@ def find_kind(value: Any) -> str:
     return "category"
 
 
-def list_levels(kinds: Any) -> dict[str, list[str]]:
+def list_levels(kinds: Mapping[str, Any]) -> dict[str, list[str]]:
     """Columns whose levels are known beforehand: those that are listed, and parts of dates.
 
     Examples
@@ -102,7 +102,7 @@ def list_levels(kinds: Any) -> dict[str, list[str]]:
     ['shop', 'day.weekday', 'day.month']
     """
     levels: dict[str, list[str]] = {}
-    for name, kind in kinds.items() if isinstance(kinds, dict) else ():
+    for name, kind in kinds.items():
         if isinstance(kind, list):
             levels[name] = kind
             continue
@@ -130,10 +130,9 @@ class TableRows(Rows):
         self, settings: PredictorSettings, notes: Mapping[str, Any], columns: Sequence[str] = ()
     ) -> None:
         super().__init__(settings)
-        assert not isinstance(settings.features, list)
-        self._kinds: dict[str, Any] = settings.features or dict(notes.get("kinds", {}))
+        self._kinds = name_kinds(settings) or dict(notes.get("kinds", {}))
         self._means = ColumnMeans.of(notes.get("means") or {})
-        self._columns = frozenset([*columns, *self.roles.values()] if columns else ())
+        self._columns = [*columns, *self.roles.values()] if columns else []
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -230,14 +229,12 @@ class TableRows(Rows):
             kind = KINDS[_name_kind(kinds[name])]
             missing = value is None and name in filled
             made = dict.fromkeys(kind.parts, filled[name]) if missing else kind.read(value)
-            values |= {
-                name + part: one for part, one in made.items() if self._takes(name, part, kind)
-            }
+            parts = made if self._columns else kind.parts  # days are a feature of a file alone
+            values |= {name + part: made[part] for part in parts}
+        if self._columns:  # in the model's order
+            values = {name: values[name] for name in self._columns if name in values}
         added = {role: values.pop(name) for role, name in self.roles.items()}
         return values, added
-
-    def _takes(self, name: str, part: str, kind: Kind) -> bool:
-        return name + part in self._columns if self._columns else part in kind.parts
 
     def open(self, rows: Sequence[bytes]) -> tuple[pa.Table, Added]:
         """A table of Arrow."""

@@ -69,7 +69,7 @@ class Work:
     model: str = ""  # the one that it may change
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
-    # It takes long, and changes nothing before its end: others are answered meanwhile.
+    # It takes long, and changes nothing before its end: predictions are answered meanwhile.
     long: bool = False
     # Those of a group are decided together, before anything is done.
     questions: Questions | None = None
