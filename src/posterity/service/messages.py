@@ -198,18 +198,6 @@ class LearnBatch(Request):
     rows: Annotated[list[Row], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
 
-class PredictBatch(Request):
-    """Several rows to predict."""
-
-    rows: Annotated[list[Values], Meta(min_length=1, max_length=LARGEST_BATCH)]
-
-
-class LearnBatch(Request):
-    """Several rows with their targets: all are learned, or none."""
-
-    rows: Annotated[list[Row], Meta(min_length=1, max_length=LARGEST_BATCH)]
-
-
 class Unlearn(Request):
     """A row that was learned."""
 
