@@ -1,4 +1,4 @@
-"""Draw figures of the pages of curves and mixed models into docs/_static (`make figures`)."""
+"""Draw figures of curves, groups, noise and the first page into docs/_static (`make figures`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from sklearn.preprocessing import PolynomialFeatures
 
-from posterity import Averaged, BayesianLinearRegression, Model
+from posterity import Averaged, BayesianLinearRegression, GroupedRegression, Model
 from posterity.basis import HilbertSpaceGP, Polynomial, RadialBasis
 from posterity.evaluation import compare
 from posterity.plots import (
     plot_coefficients,
     plot_evidence,
+    plot_explanation,
+    plot_groups,
     plot_posterior_density,
     plot_predictions,
     plot_sampled_lines,
@@ -164,12 +166,55 @@ def process() -> Figure:
 
 
 def mixed_curve() -> Figure:
-    """The curve of the page "Mixed models"."""
+    """The curve of the page on smooth terms."""
     rng = np.random.default_rng(0)
     x = rng.random(300)
     frame = {"x": x, "y": np.sin(6.0 * x) + 0.3 * rng.normal(size=300)}
     figure = Figure(figsize=(7.5, 3.6), layout="constrained")
     Model("y ~ s(x)").fit(frame).plot_curve("x", figure.subplots())
+    return figure
+
+
+def shops() -> Figure:
+    """How sales of thirty shops answer to the price, as on the page of groups."""
+    rng = np.random.default_rng(0)
+    slopes = -1.0 + 0.5 * rng.normal(size=30)
+    shop = np.repeat(np.arange(30), rng.integers(3, 40, 30))
+    price = rng.normal(size=len(shop))
+    sales = 3.0 + slopes[shop] * price + 0.5 * rng.normal(size=len(shop))
+    model = GroupedRegression().fit(price[:, None], sales, groups=shop)
+    figure = Figure(figsize=(7.5, 6.5), layout="constrained")
+    ax = plot_groups(model, "x0", figure.subplots())
+    ax.set_title("Effect of the price by shop", loc="left", fontsize=11)
+    ax.set_xlabel("change of sales as the price rises by 1")
+    return figure
+
+
+def loud_rows() -> Figure:
+    """The same noise for all rows, and noise that is learned, as on the page of noise."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, size=(400, 1))
+    y = 1.0 + 2.0 * x[:, 0] + np.exp(0.6 * x[:, 0]) * rng.normal(size=400)
+    figure = Figure(figsize=(10.5, 3.8), layout="constrained")
+    for noise, panel in zip(
+        ("constant", "linear"), figure.subplots(1, 2, sharey=True), strict=True
+    ):
+        plot_predictions(BayesianLinearRegression(noise=noise).fit(x, y), x, y, panel)
+        panel.set_title(f"noise={noise!r}", loc="left", fontsize=11)
+        _legend(panel, shown=noise == "constant")
+    return figure
+
+
+def explanation() -> Figure:
+    """What each feature adds to one prediction, as on the first page."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    y = 4.0 + X @ [1.0, -2.0, 0.5] + rng.normal(scale=0.3, size=1000)
+    model = BayesianLinearRegression().fit(X, y)
+    figure = Figure(figsize=(7.5, 2.8), layout="constrained")
+    ax = plot_explanation(model, [1.0, -0.5, 2.0], figure.subplots())
+    names = zip(("age", "size", "floor"), ("1", "-0.5", "2"), strict=True)
+    ax.set_yticklabels([f"{name} = {value}" for name, value in names])
     return figure
 
 
@@ -193,6 +238,9 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "relevance": relevance,
     "process": process,
     "mixed_curve": mixed_curve,
+    "shops": shops,
+    "loud_rows": loud_rows,
+    "explanation": explanation,
 }
 
 if __name__ == "__main__":

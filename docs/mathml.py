@@ -97,4 +97,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the renderer ``mathml``."""
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("build-finished", copy_font)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # The engine does not live through a fork: several processes that write would wait for ever.
+    return {"parallel_read_safe": True, "parallel_write_safe": False}

@@ -157,7 +157,7 @@ PYTHON = {
     "cross_val_predict(LABELS, X, YES, method='predict_proba')": None,
     # calls
     "BayesianLinearRegression().fit(X)": "the call is fit(X, y, sample_weight=..., times=...)",
-    "BayesianLinearRegression().fit(X, Y, exposure=1.0)": "BayesianPoissonRegression().fit(X, y, ex",
+    "BayesianLinearRegression().fit(X, Y, exposure=1.0)": "BayesianPoissonRegression().fit(X",
     "BayesianLinearRegression(alpha=1.0)": "prior_precision and noise_precision are learned",
     "BayesianLinearRegression(smoothing=0.99)": "forgetting='exponential:0.99'",
     "BayesianLinearRegression(forgeting=None)": "did you mean 'forgetting'",

@@ -56,7 +56,7 @@ class TellsCalls:
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Check the parameters; a copy, which is made without them, has them from its original."""
-        if given or named:
+        if given or not named.keys() <= _read_signature(cls.__init__).parameters.keys():
             _check_call(cls.__init__, cls, *given, **named)
         return super().__new__(cls)
 
