@@ -40,15 +40,17 @@ MOST_ROUNDS, MOST_STALLED = 50, 5
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 # Tolerances of the expected change in another round, extrapolated from the last ones: of the
-# result, of its starting values, and of a fit to some of the rows.
-TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
+# result, where it may be told from a last change of so much; of its search by products, which takes
+# one step of sites in any case; and of a fit to some of the rows.
+TOLERANCE, START_TOLERANCE, NEAR_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 1e-5, 3e-2
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from.
 START_DECREMENT = 1e-12
-NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
+# The mode and its curvature are as near as the prior is, and in this range.
+LARGEST_MOVE, SMALLEST_MOVE = 1.0, 1e-4
 
 
 # How the sites of rows are found. "averages": from the mode on, over the posterior.
@@ -154,12 +156,15 @@ def fit_sites_together(
     elif inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
+        near_mode = begun.curvature and begun.curvature.at(rows, begun.start, inner.intercept)
+        begun = WarmStart(begun.prior, begun.level, begun.start, near_mode, rate=begun.rate)
+    searched = None
     if inner.learns_prior and model.at_mode:
-        begun = (
-            _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
-        )
-    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+        searched = _search_near_mode(inner, model, rows, begun, min(agreed, NEAR_TOLERANCE))
+    if searched is None:
+        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+    else:
+        fitted, begun = _fit_under_prior(searched, model, rows, inner.intercept, 0.0), searched
     if model.averages and fitted.converged:
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
         if averaged is not None:
@@ -180,9 +185,7 @@ def _approximate_fit(
     before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> WarmStart:
     near = (
-        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE, ROUGH_CONVERGENCE)
-        if model.at_mode
-        else None
+        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE) if model.at_mode else None
     )
     return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[1]
 
@@ -193,10 +196,13 @@ def _search_near_mode(
     rows: SiteRows,
     begun: WarmStart,
     agreed: float,
-    close: Convergence,
 ) -> WarmStart | None:
-    """Search for prior and mode near their optimum by products of the site rows; may fail: None."""
+    """Search for prior and mode by products of the site rows; None where they have not the digits.
+
+    While the prior still moves, the mode and its curvature need be no nearer.
+    """
     for _ in range(MOST_ROUNDS):
+        move = min(max(begun.change, SMALLEST_MOVE), LARGEST_MOVE)
         near = find_near_mode(
             begun.prior,
             model.likelihood,
@@ -204,7 +210,7 @@ def _search_near_mode(
             begun.start,
             before.intercept,
             begun.curvature,
-            close,
+            Convergence(move**2, move),
         )
         if near is None:
             return None

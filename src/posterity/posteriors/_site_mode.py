@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,17 @@ class Curvature:
 
     matrix: Array
     eta: Array
+
+    def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
+        """The same for other rows like these, where the mode is near these coefficients."""
+        return replace(self, eta=compute_eta(rows, w, intercept))
+
+
+def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
+    """The rows' linear predictors (n,)."""
+    if intercept:
+        return rows.X @ w[1:] + (w[0] + rows.offsets)
+    return rows.X @ w + rows.offsets
 
 
 @dataclass(frozen=True)
@@ -198,10 +209,7 @@ class _Problem:
         self.curvature: Curvature | None = None  # where it was last looked at
 
     def eta(self, w: Array) -> Array:
-        rows = self.rows
-        if self.intercept:
-            return rows.X @ w[1:] + (w[0] + rows.offsets)
-        return rows.X @ w + rows.offsets
+        return compute_eta(self.rows, w, self.intercept)
 
     def value(self, w: Array, eta: Array) -> float:
         off = self.before.root @ w - self.before.moments[:, 0]
