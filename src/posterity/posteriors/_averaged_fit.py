@@ -21,7 +21,8 @@ from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._mixing import Mixing
-from posterity.posteriors._site_mode import Fitted, find_mode
+from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
+from posterity.posteriors._turns import count_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -41,6 +42,9 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 LARGEST_VARIANCE = 4.0
 # Of eta in any row: below, the mode expects at most 1.5% too many events in it.
 SMALL_VARIANCE = 0.03
+# Below this, sites follow the mean as Newton's steps do. Passes over the rows at most, the tolerance
+# of the mean's last move in standard deviations, and that of the precision's share.
+NEAR_VARIANCE, MOST_PASSES, PASS_TOLERANCE, NEAR_SPREAD = 0.3, 20, 1e-4, 1e-2
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,9 @@ class Averages:
     variance: Array
     wanted: Sites
 
-    def move(self, step: float) -> Array:
+    def step(self, share: float) -> Array:
         """Return the next sites: this share of the way to those wanted."""
-        return self.sites + step * (_stack(self.wanted) - self.sites)
+        return self.sites + share * (_stack(self.wanted) - self.sites)
 
     def extrapolate(self, mixing: Mixing) -> Array:
         """Return the next sites, by what the last rounds tell."""
@@ -69,18 +73,20 @@ class Averages:
 
     @cached_property
     def change(self) -> float:
-        """By how much the sites wanted change what is known.
+        """By how much the sites wanted change what is known: its mean or its precision."""
+        return max(self.move, self.spread)
 
-        The length of the mean's move, in standard deviations, and of the precision the share.
-        """
+    @cached_property
+    def move(self) -> float:
+        """The length of the mean's move to the sites wanted, in standard deviations."""
         ahead = _stack(self.wanted) - self.sites
         pull = ahead[1] - ahead[0] * self.mean
-        slopes = pull @ self.X
-        if len(slopes) < self.factor.n_coefficients:
-            slopes = np.concatenate([[np.sum(pull)], slopes])
-        moved = self._whiten(slopes)
-        spread = np.abs(ahead[0]) @ self.variance
-        return max(float(np.linalg.norm(moved)), float(spread))
+        return float(np.linalg.norm(self._whiten(_add_up(self.X, pull, self.factor))))
+
+    @cached_property
+    def spread(self) -> float:
+        """The share by which the sites wanted change the precision, over all directions."""
+        return float(np.abs(self.wanted.precision - self.sites[0]) @ self.variance)
 
     def settles(self, last: float) -> bool:
         """Return True if the next round changes nothing, as its change and the ``last`` tell."""
@@ -120,8 +126,7 @@ def average_sites(
     now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
     if now is None:
         return None
-    trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
-    step, last = 1.0, 1.0
+    trial, step, last = _learn(inner, rows, now.sites), 1.0, 1.0
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
@@ -130,18 +135,81 @@ def average_sites(
             break
         if now.change >= last:
             step = max(0.7 * step, LEAST_STEP)
-        following = replace(now, sites=now.move(step))
-        after, last = _learn(inner, rows, following), now.change
-        if leaves_scale_open(_get_middle(after).prior, following.sites[0], scales):
+        following = replace(now, sites=now.step(step))
+        after, last = _learn(inner, rows, following.sites), now.change
+        if leaves_scale_open(_get_middle(after).prior, following.sites[0], rows):
             break
         trial, now = after, following
     return trial, _finish(now, mode)
 
 
-def _learn(inner: LinearPosterior, rows: SiteRows, now: Averages) -> LinearPosterior:
+def learn_near_mode(inner: LinearPosterior, rows: SiteRows, of_sites: Factor) -> LinearPosterior:
+    """A copy of ``inner`` that knows the rows by this factor of their sites."""
+    trial = inner.copy()
+    known = inner.without_prior().factor.combine(of_sites)
+    trial.keep(known, -count_rows(rows.weights, len(rows)))
+    return trial
+
+
+def average_near_mode(
+    inner: LinearPosterior,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    near: LinearPosterior,
+    variance: Array,
+) -> tuple[LinearPosterior, Fitted] | None:
+    """The same as :func:`average_sites`, from what is known ``near`` the mode, in a few products.
+
+    ``variance`` (n,) are those of each eta there. None where the mode is as good, or too far away.
+    """
+    if not SMALL_VARIANCE <= variance.max(initial=0.0) < NEAR_VARIANCE:
+        return None
+    for _ in range(MOST_PRIOR_ROUNDS):
+        sites = _follow_mean(inner, likelihood, rows, near, variance)
+        near = _learn(inner, rows, sites)
+        (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
+        now = _average(middle.prior, likelihood, rows, sites, middle.factor, mean, variance)
+        if now.move < TOLERANCE and now.spread < NEAR_SPREAD:
+            return near, _finish(now, Fitted(now.wanted, 0.0, near.coefficients(), converged=True))
+    return None
+
+
+def _follow_mean(
+    inner: LinearPosterior,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    near: LinearPosterior,
+    variance: Array,
+) -> Array:
+    """Sites (2, n) that agree with the mean and the prior that they lead to.
+
+    By passes over the rows: the products of the sites ``near`` serve for all of them, times their
+    change on average, and so do the variances.
+    """
+    before, known = inner.without_prior().factor, near.without_prior().factor
+    root, w, now = known.root, near.coefficients(), near.copy()
+    for number in range(MOST_PASSES):
+        eta = compute_eta(rows, w, inner.intercept)
+        wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
+        if not number:
+            grown = (before.count + float(np.sum(wanted.precision))) / known.count
+            root, variance = math.sqrt(grown) * root, variance / grown
+        pull = wanted.precision * (wanted.target - eta)
+        slope = _add_up(rows.X, pull, known)
+        slope += before.root.T @ (before.moments[:, 0] - before.root @ w)
+        moments = root @ w + dtrtrs(root, slope, trans=1)[0]
+        triangle = root, moments[:, None], known.residual_root
+        now.keep(Factor.of(triangle, grown * known.count), 0)
+        last, w = w, now.coefficients()
+        if np.linalg.norm(root @ (w - last)) < PASS_TOLERANCE:
+            break
+    return _stack(wanted)
+
+
+def _learn(inner: LinearPosterior, rows: SiteRows, sites: Array) -> LinearPosterior:
     """A copy of ``inner`` that has learned the sites."""
     trial = inner.copy()
-    trial.append_sites(rows.X, _compute_targets(now.sites, rows), now.sites[0], rows)
+    trial.append_sites(rows.X, _compute_targets(sites, rows), sites[0], rows)
     return trial
 
 
@@ -165,14 +233,15 @@ def _get_middle(posterior: LinearPosterior) -> LinearPosterior:
     return parts[len(parts) // 2][1]
 
 
-def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
+def leaves_scale_open(prior: Factor, precision: Array, rows: SiteRows) -> bool:
     """Return True if sites of these precisions (n,) do not identify the prior's scale.
 
     As with separable labels: a larger scale then fits better without end, and leaves the rows
-    without information. Features have these standard deviations (m,).
+    without information.
     """
     if np.sum(precision) >= LITTLE_INFORMATION * prior.n_coefficients:
         return False
+    scales = rows.X.std(axis=0)
     root = np.diagonal(prior.root)[-len(scales) :]
     with np.errstate(divide="ignore"):
         return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
@@ -222,7 +291,7 @@ def _ascend(look: Callable[[Array], Averages], now: Averages, mixing: Mixing) ->
             return after
         mixing.restart()
         step *= 0.5
-        sites = now.move(step)
+        sites = now.step(step)
     return now
 
 
@@ -237,6 +306,14 @@ def _find_moderate_mode(
 
 def _stack(sites: Sites) -> Array:
     return np.array([sites.precision, sites.precision * sites.target])
+
+
+def _add_up(X: Array, values: Array, factor: Factor) -> Array:
+    """The sum of the rows, each times its value, with a 1 before each where the factor has one."""
+    total = values @ X
+    if len(total) < factor.n_coefficients:
+        return np.concatenate([[np.sum(values)], total])
+    return np.asarray(total)
 
 
 def _compute_targets(sites: Array, rows: SiteRows) -> Array:

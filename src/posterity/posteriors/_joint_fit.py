@@ -19,7 +19,13 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._averaged_fit import average_sites, leaves_scale_open
+from posterity.posteriors._averaged_fit import (
+    SMALL_VARIANCE,
+    average_near_mode,
+    average_sites,
+    learn_near_mode,
+    leaves_scale_open,
+)
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -35,14 +41,13 @@ from posterity.posteriors.gaussian import LinearPosterior
 Array = NDArray[np.float64]
 
 # The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS, MOST_STALLED = 50, 5
+MOST_ROUNDS, MOST_STALLED, LESS = 50, 5, 0.95
 # Tolerance of the prior's change, relative to the prior; and the share of the total precision
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 # Tolerances of the expected change in another round, extrapolated from the last ones: of the
-# result, where it may be told from a last change of so much; of its search by products, which takes
-# one step of sites in any case; and of a fit to some of the rows.
-TOLERANCE, START_TOLERANCE, NEAR_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 1e-5, 3e-2
+# result, of its starting values, and of a fit to some of the rows.
+TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
@@ -50,7 +55,7 @@ MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from.
 START_DECREMENT = 1e-12
 # The mode and its curvature are as near as the prior is, and in this range.
-LARGEST_MOVE, SMALLEST_MOVE = 1.0, 1e-4
+LARGEST_MOVE = 1.0
 
 
 # How the sites of rows are found. "averages": from the mode on, over the posterior.
@@ -73,6 +78,12 @@ class SiteModel(NamedTuple):
         """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
         return self.approximation == "averages" and not self.likelihood.is_noise
 
+    def choose_for(self, variance: Array) -> SiteModel:
+        """The same, at the mode where each eta is known so well that this is as good."""
+        if variance.max(initial=0.0) < SMALL_VARIANCE:
+            return self._replace(approximation="laplace")
+        return self
+
 
 class WarmStart(NamedTuple):
     """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
@@ -80,7 +91,7 @@ class WarmStart(NamedTuple):
     ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
     round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
     precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
-    For so many rounds, ``stalled``, the change was not below the ``least`` one.
+    For so many rounds, ``stalled``, the change was not clearly below the ``least`` one.
     """
 
     prior: Factor
@@ -93,6 +104,7 @@ class WarmStart(NamedTuple):
     steps: SecantSteps = SecantSteps()
     least: float = math.inf
     stalled: int = 0
+    of_sites: Factor | None = None
 
     @property
     def is_stalled(self) -> bool:
@@ -129,10 +141,10 @@ class WarmStart(NamedTuple):
             chosen.scale(math.exp(step - move))
             prior = chosen.combine(known)
         level = self.level + step
-        stalled = 0 if change < self.least else self.stalled + 1
-        least = min(change, self.least)
+        nearer = change < LESS * self.least
+        stalled, least = (0, change) if nearer else (self.stalled + 1, self.least)
         return WarmStart(
-            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled
+            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled, of_sites
         )
 
 
@@ -160,7 +172,16 @@ def fit_sites_together(
         begun = WarmStart(begun.prior, begun.level, begun.start, near_mode, rate=begun.rate)
     searched = None
     if inner.learns_prior and model.at_mode:
-        searched = _search_near_mode(inner, model, rows, begun, min(agreed, NEAR_TOLERANCE))
+        searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
+    if searched is not None and model.averages and rows.X.size >= MANY_VALUES:
+        near_mode = learn_near_mode(inner, rows, searched.of_sites)
+        variance = near_mode.linear_moments(rows.X)[1]
+        averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
+        if averaged is not None:
+            return averaged
+        model = model.choose_for(variance)
+    if searched is not None and agreed <= START_TOLERANCE:
+        searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
     if searched is None:
         fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     else:
@@ -202,7 +223,7 @@ def _search_near_mode(
     While the prior still moves, the mode and its curvature need be no nearer.
     """
     for _ in range(MOST_ROUNDS):
-        move = min(max(begun.change, SMALLEST_MOVE), LARGEST_MOVE)
+        move = min(max(begun.change, 10.0 * agreed), LARGEST_MOVE)
         near = find_near_mode(
             begun.prior,
             model.likelihood,
@@ -215,7 +236,7 @@ def _search_near_mode(
         if near is None:
             return None
         begun = begun.continue_from(before, *near)
-        if begun.ahead <= agreed or begun.is_stalled:
+        if begun.ahead <= agreed or begun.change <= PRIOR_TOLERANCE or begun.is_stalled:
             break
     return begun
 
@@ -229,7 +250,6 @@ def _alternate_prior_and_mode(
 ) -> tuple[Fitted, WarmStart]:
     """The sites of the rows, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
-    scales = rows.X.std(axis=0) if before.learns_prior else np.empty(0)
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need no more precision than it has.
         near = min(
@@ -241,7 +261,7 @@ def _alternate_prior_and_mode(
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
             break
-        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, scales):
+        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, rows):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:

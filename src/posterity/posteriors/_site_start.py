@@ -99,12 +99,24 @@ class StartRows:
     def n_enough(self) -> int:
         """The smallest number of rows that are kept."""
         varied = np.count_nonzero(self.X.min(axis=0) < self.X.max(axis=0)) if len(self) else 0
-        return max(ROWS, ROWS_A_COEFFICIENT * (int(varied) + 1))
+        return _count_enough(int(varied))
 
     @property
     def rows(self) -> SiteRows:
         """All of the rows, as of one time."""
         return SiteRows(self.X, self.y, self.weights, np.zeros(len(self)), self.offsets)
+
+
+def are_few(rows: SiteRows) -> bool:
+    """Return True if fewer than the smallest number of rows that are kept."""
+    if np.count_nonzero(rows.weights) >= _count_enough(rows.X.shape[1]):
+        return False
+    some = StartRows.of(rows)
+    return len(some) < some.n_enough
+
+
+def _count_enough(n_varied: int) -> int:
+    return max(ROWS, ROWS_A_COEFFICIENT * (n_varied + 1))
 
 
 class KeepsFirstRows(LinearPosterior):
@@ -178,8 +190,8 @@ class KeepsFirstRows(LinearPosterior):
 
     def _start_with(self, rows: SiteRows) -> None:
         """Keep rows that were fitted, where they are few."""
-        start = StartRows.of(rows, closed=False)
-        self.statistics.start = start if 0 < len(start) < start.n_enough else None
+        start = StartRows.of(rows, closed=False) if are_few(rows) else None
+        self.statistics.start = start if start is not None and len(start) else None
 
     def _keep(self, rows: SiteRows, *, now: bool = False) -> None:
         """Keep rows; when it is due, or ``now``, fit all that are kept together again."""

@@ -37,7 +37,7 @@ from posterity.posteriors._site_rows import (
     join_learned_sites,
     learn_rows,
 )
-from posterity.posteriors._site_start import StartRows, count_rows_until
+from posterity.posteriors._site_start import StartRows, are_few, count_rows_until
 from posterity.posteriors._skewed import MOST_VALUES, SkewedRows
 from posterity.posteriors._skewed_reads import CorrectsSkewness
 from posterity.posteriors.ensemble import (
@@ -391,7 +391,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self.inner.linear_moments(X)[1]
 
     def _learn_at_once(self, rows: SiteRows) -> None:
-        few = self.keeps_first_rows and len(rows) < StartRows.of(rows).n_enough
+        few = self.keeps_first_rows and are_few(rows)
         way = self.with_averages() if few else self  # as when they are fitted again
         way._close(rows)
         way._together(rows)
