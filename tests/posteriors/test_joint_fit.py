@@ -21,7 +21,7 @@ from posterity.likelihoods import (
     Quantile,
     StudentT,
 )
-from posterity.posteriors import _joint_fit, _site_fit
+from posterity.posteriors import _averaged_fit, _joint_fit, _site_fit
 from posterity.priors import GaussianPrior
 
 Array = np.ndarray
@@ -168,3 +168,32 @@ def test_a_prior_that_is_drawn_is_not_searched_for_without_end(
     y = rng.random(90) < 1.0 / (1.0 + np.exp(-X @ w))
     BayesianLogisticRegression(prior_precision="ard").fit(X[:60], y[:60])
     assert len(rounds) < 40
+
+
+@pytest.mark.parametrize("kind", [BayesianLogisticRegression, BayesianPoissonRegression])
+def test_averages_that_follow_the_mean_are_those_of_plain_rounds(
+    kind: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = rows_of(kind, 3000, 30, 0.0)
+    weights = np.arange(3000) % 3
+    followed = []
+    follow = _averaged_fit._follow_mean
+
+    def counted(*given: Any) -> Array:
+        followed.append(1)
+        return follow(*given)
+
+    def fit() -> Any:
+        return kind().fit(X, y, weights).partial_fit(X + 0.1, y)
+
+    for module in (_averaged_fit, _joint_fit):
+        monkeypatch.setattr(module, "SMALL_VARIANCE", 1e-3)
+    monkeypatch.setattr(_averaged_fit, "_follow_mean", counted)
+    fast, n_fast = fit(), len(followed)
+    monkeypatch.setattr(_joint_fit, "average_near_mode", lambda *_: None)
+    slow = fit()
+    assert 0 < n_fast == len(followed)
+    sd = np.sqrt(np.diag(slow.posterior_.cov))
+    np.testing.assert_allclose((fast.posterior_.mean - slow.posterior_.mean) / sd, 0.0, atol=1e-3)
+    np.testing.assert_allclose(np.sqrt(np.diag(fast.posterior_.cov)), sd, rtol=1e-4)
+    assert fast.log_evidence_ == pytest.approx(slow.log_evidence_, abs=1e-3)

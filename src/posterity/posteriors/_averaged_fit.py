@@ -42,9 +42,11 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 LARGEST_VARIANCE = 4.0
 # Of eta in any row: below, the mode expects at most 1.5% too many events in it.
 SMALL_VARIANCE = 0.03
-# Below this, sites follow the mean as Newton's steps do. Passes over the rows at most, the tolerance
-# of the mean's last move in standard deviations, and that of the precision's share.
-NEAR_VARIANCE, MOST_PASSES, PASS_TOLERANCE, NEAR_SPREAD = 0.3, 20, 1e-4, 1e-2
+# Below this variance, sites follow the mean as Newton's steps do.
+NEAR_VARIANCE = 0.3
+# Passes over the rows at most, and the tolerances of the mean's last move in standard deviations
+# and of the precision's share.
+MOST_PASSES, PASS_TOLERANCE, NEAR_SPREAD = 20, 1e-4, 1e-2
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,9 @@ SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1
 MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from.
 START_DECREMENT = 1e-12
-# The mode and its curvature are as near as the prior is, and in this range.
-LARGEST_MOVE = 1.0
+# The mode and its curvature are at least so near while the prior moves: where rows are many times
+# as many as coefficients, so that a curvature costs more than a choice of the prior, and else.
+FAR, NEAR = 1.0, 0.003
 
 
 # How the sites of rows are found. "averages": from the mode on, over the posterior.
@@ -115,7 +116,8 @@ class WarmStart(NamedTuple):
     def of(cls, inner: LinearPosterior) -> WarmStart:
         """Return the start of the first round: the prior of ``inner``."""
         central = inner.central()
-        return cls(central.factor, _compute_level(central.prior))
+        change = math.inf if inner.learns_prior else 0.0
+        return cls(central.factor, _compute_level(central.prior), change=change)
 
     @property
     def ahead(self) -> float:
@@ -165,22 +167,22 @@ def fit_sites_together(
     if near is not None and not model.at_mode:
         begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
         begun = WarmStart(begun.prior, begun.level, sites=near)
-    elif inner.learns_prior and share > 1:
+    elif share > 1 and (inner.learns_prior or model.averages):
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)
         near_mode = begun.curvature and begun.curvature.at(rows, begun.start, inner.intercept)
         begun = WarmStart(begun.prior, begun.level, begun.start, near_mode, rate=begun.rate)
-    searched = None
-    if inner.learns_prior and model.at_mode:
+    searched, averages = None, model.averages and share > 1
+    if model.at_mode and (inner.learns_prior or averages):
         searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
-    if searched is not None and model.averages and rows.X.size >= MANY_VALUES:
+    if searched is not None and averages:
         near_mode = learn_near_mode(inner, rows, searched.of_sites)
         variance = near_mode.linear_moments(rows.X)[1]
         averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
         if averaged is not None:
             return averaged
         model = model.choose_for(variance)
-    if searched is not None and agreed <= START_TOLERANCE:
+    if searched is not None and inner.learns_prior and agreed <= START_TOLERANCE:
         searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
     if searched is None:
         fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
@@ -222,8 +224,9 @@ def _search_near_mode(
 
     While the prior still moves, the mode and its curvature need be no nearer.
     """
+    farthest = FAR if choose_stride(len(rows), before.n_coefficients) > 1 else NEAR
     for _ in range(MOST_ROUNDS):
-        move = min(max(begun.change, 10.0 * agreed), LARGEST_MOVE)
+        move = min(max(begun.change, 10.0 * agreed), farthest)
         near = find_near_mode(
             begun.prior,
             model.likelihood,
