@@ -58,18 +58,9 @@ def _make_quadrature_rule(n: int) -> tuple[FloatArray, FloatArray, FloatArray, F
     legendre = np.polynomial.legendre.legvander(nodes, n - 1)
     series = (np.arange(n) + 0.5)[:, None] * (weights[:, None] * legendre).T  # values to series
     ends = np.append(nodes, 1.0)
-    whole = np.column_stack(
-        [
-            np.polynomial.legendre.legval(ends, np.polynomial.legendre.legint(row, lbnd=-1))
-            for row in np.eye(n)
-        ]
-    )
-    slopes = np.column_stack(
-        [
-            np.polynomial.legendre.legval(nodes, np.polynomial.legendre.legder(row))
-            for row in np.eye(n)
-        ]
-    )
+    each = np.eye(n)
+    whole = np.polynomial.legendre.legval(ends, np.polynomial.legendre.legint(each, lbnd=-1)).T
+    slopes = np.polynomial.legendre.legval(nodes, np.polynomial.legendre.legder(each)).T
     barycentric = (-1.0) ** np.arange(n) * np.sqrt((1.0 - nodes**2) * weights)
     return (
         np.asarray(nodes),
