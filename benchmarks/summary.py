@@ -35,11 +35,11 @@ Array = NDArray[np.float64]
 
 HOW = """\
 One run of one build measures these ten tasks, each in turn with its peers, warmed up; figures are
-medians. `make bench-summary` repeats it in some minutes. Ours
-runs with its defaults: it learns noise and prior from the data, and knows how uncertain all is that
-it says. The peer is the fastest of those that were timed; none but river's linear regression knows
-that. [All benchmarks](benchmarks_all.md) have targets, other peers, other sizes, and the slowest
-call of each kind of model."""
+medians. `make bench-summary` repeats it in some minutes. Ours runs with its defaults: it learns
+noise and prior from the data, and knows how uncertain all is that it says. The peer is the fastest
+of those that were timed; none but river's linear regression knows that.
+[All benchmarks](benchmarks_all.md) have targets, other peers, other sizes, and the slowest call of
+each kind of model."""
 
 FULL, QUICK = Run(5, 1, 1.0), Run(3, 1, 0.05)
 

@@ -441,16 +441,7 @@ class Factor:
 
         def learn(one: Array, part: slice) -> None:
             some = X[part], Y[part], None if weights is None else weights[part]
-            known = one[:, : len(one)]
-            sure = (
-                compute_reliable_triangle(*some, known, intercept=ones, threads=1)
-                if part.start
-                else None
-            )
-            if sure is None:
-                kernel.append_block(one, self.n_targets, *some, ones)
-            else:
-                known[...] = sure
+            kernel.append_block(one, self.n_targets, *some, ones)
 
         run_together(learn, triangles, parts)
         for other in triangles[1:]:
