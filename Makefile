@@ -20,7 +20,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo serve test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel test-oldest test-newest bench guarantees lint docs figures clean
+.PHONY: help demo serve test test-exhaustive test-integration test-all test-clang test-sanitized test-wheel test-oldest test-newest bench bench-summary guarantees lint docs figures clean
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ test-newest: $(STAMPS)/uv  ## test with the newest Python that is found, and the
 
 bench: $(STAMPS)/bench $(STAMPS)/installed  ## time posterity beside its peers
 	$(PYTHON) benchmarks/run.py $(ARGS)
+
+bench-summary: $(STAMPS)/bench $(STAMPS)/installed  ## the ten tasks of docs/benchmarks.md, in some minutes
+	$(PYTHON) benchmarks/summary.py --output docs/benchmarks.md $(ARGS)
 
 guarantees: $(STAMPS)/test $(STAMPS)/installed  ## simulate what intervals hold: docs/guarantees.md
 	OPENBLAS_NUM_THREADS=1 $(PYTHON) -m guarantees --output docs/guarantees.md $(ARGS)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import report
-from timing import FULL, QUICK, Bystanders, Figure, Run
+from timing import FULL, QUICK, Bystanders, Calls, Figure, Run
 
 NAMES = (
     "streams",
@@ -41,14 +41,14 @@ def main() -> None:
     for name in options.only or NAMES:
         groups.append(_measured(name, run))
         replaced = report.installed_files() != installed
-        notes = report.machine() + _caveats(options.quick, replaced, bystanders.share())
+        notes = report.machine() + caveats(options.quick, replaced, bystanders.share())
         page = report.page(groups, notes)
         if options.output:  # after each group: a later one may fail
             options.output.write_text(page, encoding="utf-8")
     print(page, end="")
 
 
-def _measured(name: str, run: Run) -> tuple[str, str, list[Figure]]:
+def _measured(name: str, run: Run) -> tuple[str, str, list[Figure | Calls]]:
     """Title, method and figures of one group."""
     start = time.perf_counter()
     try:
@@ -61,7 +61,7 @@ def _measured(name: str, run: Run) -> tuple[str, str, list[Figure]]:
     return module.TITLE, module.HOW, figures
 
 
-def _caveats(quick: bool, replaced: bool, others: float | None) -> list[str]:
+def caveats(quick: bool, replaced: bool, others: float | None) -> list[str]:
     caveats = []
     if replaced:
         caveats.append("posterity was installed anew during the run: figures of two builds, void.")

@@ -9,9 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Task = Callable[[], object]
+REACHED = {None: "", True: "yes", False: "**no**"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,9 @@ class Figure:
     sense: Literal["faster", "within"]
     target: float | None = None
 
+    HEADER: ClassVar = ("what", "ours", "peer", "theirs", "ratio", "target", "reached")
+    NUMBERS: ClassVar = (1, 3, 4, 5)
+
     @property
     def ratio(self) -> float:
         return self.peer / self.ours if self.sense == "faster" else self.ours / self.peer
@@ -59,6 +66,51 @@ class Figure:
         if self.target is None:
             return None
         return self.ratio >= self.target if self.sense == "faster" else self.ratio <= self.target
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        sign = "×" if self.sense == "faster" else "≤"
+        return (
+            self.what,
+            f"{number(self.ours)} {self.unit}",
+            self.peer_name,
+            f"{number(self.peer)} {self.unit}",
+            number(self.ratio),
+            "" if self.target is None else f"{sign} {self.target:g}",
+            REACHED[self.reached],
+        )
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Microseconds (n,) of each of many calls, and what the mean and the slowest may be at most.
+
+    The mean, p99 and p99.9 are those of the calls after the first 100.
+    """
+
+    what: str
+    times: NDArray[np.float64]
+    targets: tuple[float, float] | None = None
+
+    HEADER: ClassVar = ("what", "mean", "p99", "p99.9", "slowest", "may be", "reached")
+    NUMBERS: ClassVar = (1, 2, 3, 4, 5)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        later, slowest = self.times[100:], float(self.times.max())
+        found = (float(later.mean()), *np.quantile(later, (0.99, 0.999)), slowest)
+        told = [f"{number(float(one))} us" for one in found]
+        if self.targets is None:
+            return (self.what, *told, "", "")
+        mean, most = self.targets
+        reached = found[0] <= mean and slowest <= most
+        return (self.what, *told, f"{mean:,g} us, {most:,g} us", REACHED[reached])
+
+
+def number(value: float) -> str:
+    """Three digits, and no exponent."""
+    decimals = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:,.{decimals}f}"
 
 
 def alternate(tasks: Mapping[str, Task], rounds: int, pause: float = 0.0) -> dict[str, float]:

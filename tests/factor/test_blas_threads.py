@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -65,4 +66,20 @@ def test_several_threads_at_once_restore_them() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(100)))
+    assert threads() == before
+
+
+@pytest.mark.parametrize("mine", [(0.0, 0.02), (0.01, 0.0), (0.01, 0.04), (0.0, 0.05)])
+def test_who_comes_first_and_who_goes_last_makes_no_difference(mine: tuple[float, float]) -> None:
+    before = threads()
+
+    def work(wait: float, stay: float) -> None:
+        time.sleep(wait)
+        with limit_blas_threads(200):
+            time.sleep(stay)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(work, 0.005, 0.03)
+        work(*mine)
+        other.result()
     assert threads() == before

@@ -227,25 +227,16 @@ class Factor:
         be beyond ``largest``.
         """
         ones = self.lacks_intercept_column(X, intercept)
-        parts = split_rows(len(X), X.shape[1] + 1, threads)
-        triangles = [self.triangle.copy()]
-        triangles += [kernel.empty_triangle(len(self.triangle)) for _ in parts[1:]]
-
-        def learn(triangle: Array, part: slice) -> None:
-            some = X[part], Y[part], None if weights is None else weights[part]
-            known = triangle[:, : len(triangle)]
-            sure = compute_reliable_triangle(*some, known, intercept=ones)
-            if sure is None:
-                kernel.append_block(triangle, self.n_targets, *some, ones)
-            else:
-                known[...] = sure
-
-        run_together(learn, triangles, parts)
-        for other in triangles[1:]:
-            self._append_triangle(triangles[0], other)
-        self.check_underflow(triangles[0], X, Y, weights)
-        check_learned(triangles[0], X, Y, weights, largest=largest)
-        self._replace(triangles[0], self._counts + _total(weights, len(X)))
+        triangle = self.triangle.copy()
+        known = triangle[:, : len(triangle)]
+        sure = compute_reliable_triangle(X, Y, weights, known, intercept=ones, threads=threads)
+        if sure is None:
+            self._rotate_rows(triangle, X, Y, weights, ones, threads)
+        else:
+            known[...] = sure
+        self.check_underflow(triangle, X, Y, weights)
+        check_learned(triangle, X, Y, weights, largest=largest)
+        self._replace(triangle, self._counts + _total(weights, len(X)))
 
     def learn(
         self,
@@ -434,6 +425,27 @@ class Factor:
         return intercept and X.shape[1] < self.n_coefficients
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _rotate_rows(
+        self,
+        triangle: Array,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        ones: bool,
+        threads: int | None,
+    ) -> None:
+        """Learn rows in the triangle by rotations; a part of them on each core, then merged."""
+        parts = split_rows(len(X), X.shape[1] + 1, threads)
+        triangles = [triangle, *(kernel.empty_triangle(len(triangle)) for _ in parts[1:])]
+
+        def learn(one: Array, part: slice) -> None:
+            some = X[part], Y[part], None if weights is None else weights[part]
+            kernel.append_block(one, self.n_targets, *some, ones)
+
+        run_together(learn, triangles, parts)
+        for other in triangles[1:]:
+            self._append_triangle(triangle, other)
 
     def _append_triangle(self, triangle: Array, other: Array) -> None:
         p, q = self.n_coefficients, len(self.triangle)

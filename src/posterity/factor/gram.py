@@ -152,7 +152,13 @@ class Products:
 
 
 def compute_reliable_triangle(
-    X: Array, Y: Array, weights: Array | None, known: Array, *, intercept: bool
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    known: Array,
+    *,
+    intercept: bool,
+    threads: int | None = None,
 ) -> Array | None:
     """The triangle (q, q) of rows and of what is ``known`` (q, q); None where digits would be lost.
 
@@ -186,7 +192,7 @@ def compute_reliable_triangle(
         root: Array | None = total
         for part in (slice(0, look), slice(look, n)):
             if root is not None and part.start < part.stop:
-                total = _add_products(total, X[part], Y[part], weights, part, means)
+                _add_products_of_parts(total, X, Y, weights, part, means, threads)
                 root = _factor_if_reliable(total, q - Y.shape[1])
     if root is not None and intercept:
         root[0] += root[0, 0] * means
@@ -200,9 +206,29 @@ def _means(X: Array, Y: Array, intercept: bool) -> Array:
     return np.concatenate([[0.0], np.asarray(X).mean(axis=0), Y.mean(axis=0)])
 
 
+def _add_products_of_parts(
+    total: Array,
+    X: Array,
+    Y: Array,
+    weights: Array | None,
+    whole: slice,
+    means: Array,
+    threads: int | None,
+) -> None:
+    """Add to ``total`` (q, q) the products of these rows, a part of them on each core."""
+    cuts = split_rows(whole.stop - whole.start, len(total), threads)
+    parts = [slice(whole.start + cut.start, whole.start + cut.stop) for cut in cuts]
+    sums = [total, *(np.zeros_like(total) for _ in parts[1:])]
+    run_together(
+        lambda one, part: _add_products(one, X[part], Y[part], weights, part, means), sums, parts
+    )
+    for one in sums[1:]:
+        total += one
+
+
 def _add_products(
     total: Array, X: Array, Y: Array, weights: Array | None, part: slice, means: Array
-) -> Array:
+) -> None:
     """Add to ``total`` (q, q), upper, the products of rows less their means, in its memory."""
     q, first = len(total), len(total) - X.shape[1] - Y.shape[1]
     by_rows = isinstance(X, np.ndarray) and X.strides[0] >= X.strides[1]
@@ -216,7 +242,6 @@ def _add_products(
         if weights is not None:
             rows *= np.sqrt(weights[part][some])[:, None]
         add_products(total, rows)
-    return total
 
 
 def _subtract(X: Array | Columns, means: Array, out: Array) -> None:

@@ -50,12 +50,15 @@ def split_rows(n_rows: int, width: int, threads: int | None = None) -> list[slic
 
 
 def run_together(task: Callable[..., None], *arguments: Sequence[Any]) -> None:
-    """Call ``task`` on each tuple of arguments, all but the first on threads of their own."""
+    """Call ``task`` on each tuple of arguments, all but the first on threads of their own.
+
+    These are the threads there are: BLAS has one in each.
+    """
     calls = list(zip(*arguments, strict=True))
     if len(calls) == 1:
         task(*calls[0])
         return
-    with ThreadPoolExecutor(len(calls) - 1) as pool:
+    with limit_blas_threads(FEW_COLUMNS), ThreadPoolExecutor(len(calls) - 1) as pool:
         futures = [pool.submit(task, *call) for call in calls[1:]]
         task(*calls[0])
         for future in futures:
@@ -88,7 +91,7 @@ def run_in_parallel(
 
 
 _limit_lock = RLock()
-_limits: list[Any] = []  # one for each block that is under way; the first holds the limit
+_limits: list[Any] = []  # the one that is held, if any
 
 
 @cache
@@ -100,8 +103,8 @@ def _get_thread_controller() -> ThreadpoolController:
 def limit_blas_threads(size: int) -> Iterator[None]:
     """Keep BLAS to one thread for work on ``size`` columns, where threads do not pay.
 
-    Always where ``POSTERITY_NUM_THREADS`` is 1. Threads of Python may be in it at the same time:
-    the first sets the limit, the last restores what was there.
+    Always where ``POSTERITY_NUM_THREADS`` is 1. Of threads of Python that are in it at the same
+    time, the first sets the limit, and restores what was there: OpenBLAS may ignore any other.
 
     Examples
     --------
@@ -115,11 +118,12 @@ def limit_blas_threads(size: int) -> Iterator[None]:
         return
     with _limit_lock:
         limit = None if _limits else _get_thread_controller().limit(limits=1, user_api="blas")
-        _limits.append(limit or _limits[0])
+        if limit is not None:
+            _limits.append(limit)
     try:
         yield
     finally:
-        with _limit_lock:
-            held = _limits.pop()
-            if not _limits:
-                held.restore_original_limits()
+        if limit is not None:
+            with _limit_lock:
+                _limits.remove(limit)
+                limit.restore_original_limits()

@@ -93,6 +93,7 @@ class WarmStart(NamedTuple):
     round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
     precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
     For so many rounds, ``stalled``, the change was not clearly below the ``least`` one.
+    ``of_sites`` is the factor of the rows that chose the prior.
     """
 
     prior: Factor
@@ -162,21 +163,14 @@ def fit_sites_together(
     Sites that are matched by moments are searched for from those ``near``, if there are any.
     They and the prior have ``agreed`` where its change is no more than this.
     """
-    begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
-    if near is not None and not model.at_mode:
-        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
-        begun = WarmStart(begun.prior, begun.level, sites=near)
-    elif share > 1 and (inner.learns_prior or model.averages):
-        # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
-        begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        near_mode = begun.curvature and begun.curvature.at(rows, begun.start, inner.intercept)
-        begun = WarmStart(begun.prior, begun.level, begun.start, near_mode, rate=begun.rate)
+    begun = _begin(inner, model, rows, near, share)
     searched, averages = None, model.averages and share > 1
     if model.at_mode and (inner.learns_prior or averages):
         searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
-    if searched is not None and averages:
-        near_mode = learn_near_mode(inner, rows, searched.of_sites)
+    of_sites = searched.of_sites if averages and searched is not None else None
+    if of_sites is not None:
+        near_mode = learn_near_mode(inner, rows, of_sites)
         variance = near_mode.linear_moments(rows.X)[1]
         averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
         if averaged is not None:
@@ -192,25 +186,37 @@ def fit_sites_together(
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
         if averaged is not None:
             return averaged
-    trial = inner.copy()
-    target = (fitted.sites.target - rows.offsets)[:, None]
-    trial.append_sites(rows.X, target, fitted.sites.precision, rows)
     if not fitted.settled:
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
             "expectation propagation did not converge: the posterior is an approximation" + about,
             stacklevel=5,
         )
+    trial, target = inner.copy(), (fitted.sites.target - rows.offsets)[:, None]
+    trial.append_sites(rows.X, target, fitted.sites.precision, rows)
     return trial, fitted
 
 
-def _approximate_fit(
-    before: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
+def _begin(
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: Sites | None, share: int
 ) -> WarmStart:
-    near = (
-        _search_near_mode(before, model, rows, begun, THINNED_TOLERANCE) if model.at_mode else None
-    )
-    return near or _alternate_prior_and_mode(before, model, rows, begun, THINNED_TOLERANCE)[1]
+    """Where to begin: at sites ``near``, or where every ``share``-th row leads."""
+    begun = WarmStart.of(inner)
+    if near is not None and not model.at_mode:
+        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
+        return WarmStart(begun.prior, begun.level, sites=near)
+    if share == 1 or not (inner.learns_prior or model.averages):
+        return begun
+    few = rows.thin(share)  # with larger weights, they find prior and mode approximately
+    found = None
+    if model.at_mode:
+        found = _search_near_mode(inner, model, few, begun, THINNED_TOLERANCE)
+    if found is None:
+        found = _alternate_prior_and_mode(inner, model, few, begun, THINNED_TOLERANCE)[1]
+    near_mode = found.curvature
+    if near_mode is not None and found.start is not None:
+        near_mode = near_mode.at(rows, found.start, inner.intercept)
+    return WarmStart(found.prior, found.level, found.start, near_mode, rate=found.rate)
 
 
 def _search_near_mode(
