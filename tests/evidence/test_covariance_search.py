@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import search
-from posterity.evidence.shared import GroupSample, _Deviance, _Frame
+from posterity.evidence.shared import Frame, GroupSample, _Deviance
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.noise import KnownNoise, LearnedNoise, Noise
@@ -30,7 +30,7 @@ def task_of(
     bank.grow(groups)
     bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
     sample = GroupSample(bank.rows(), bank.count.copy(), bank.residuals())
-    frame = _Frame.of(sample, noise, intercept=False)
+    frame = Frame.of(sample, noise, intercept=False)
     prior = CovariancePrior(strength, frame.scale)
     return _Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)
 

@@ -30,7 +30,8 @@ from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.factor import Factor
-from posterity.factor.grouped import whiten_groups
+from posterity.factor.grouped import GroupBank, whiten_groups
+from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.parallel import limit_blas_threads
 from posterity.noise import KnownNoise, Noise
 
@@ -142,7 +143,7 @@ class SharedPrior:
     def covariance(self) -> Array:
         """(p, p) the best D, relative to the noise; infinite variances where nothing is known."""
         root = self.root if self.best_root is None else self.best_root
-        return _make_factor(root, self.mean).covariance()
+        return make_factor(root, self.mean).covariance()
 
 
 def learn_prior(
@@ -176,20 +177,20 @@ def learn_prior(
     scale
         What is known beforehand of rows under a likelihood.
     """
-    frame = _Frame.of(sample, noise, intercept=intercept, eta=scale)
+    frame = Frame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
     means, free = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         root = np.eye(p) / np.sqrt(frame.scale)
-        return _make_shared_prior(frame, root, _MeansRegression(frame, means, free, root))
+        return make_shared_prior(root, MeansRegression(frame, means, free, root))
     with limit_blas_threads(p * (p + 1) // 2):
         best = _find_covariance(frame, noise, means, free, tolerance, near).diagonalize()
     root, expected = (
         _triangulate(np.asarray(np.linalg.inv(each)))
         for each in (best.root, _compute_expected_root(best))
     )
-    fitted = _MeansRegression(frame, means, free, root)
-    prior = _make_shared_prior(frame, expected, _MeansRegression(frame, means, free, expected))
+    fitted = MeansRegression(frame, means, free, root)
+    prior = make_shared_prior(expected, MeansRegression(frame, means, free, expected))
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
         prior,
@@ -198,18 +199,6 @@ def learn_prior(
         log_determinants=fitted.log_determinants,
         strength=best.prior.strength,
     )
-
-
-def with_given_precision(
-    sample: GroupSample,
-    prior: Factor,
-    free: NDArray[np.bool_],
-    scale: EtaScale | None = None,
-) -> SharedPrior:
-    """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
-    frame = _Frame.identity(sample, scale)
-    root, mean = prior.root.copy(), prior.coefficients()[:, 0]
-    return _make_shared_prior(frame, root, _MeansRegression(frame, mean, free, root))
 
 
 def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
@@ -235,27 +224,14 @@ def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: 
         root[0] = np.where(varies, root[0, 0] * centre, 0.0)
         root[0, 0] = np.sqrt(squares[0])
     rows = max(1.0, len(squares) / _MOST_SIGNAL)
-    return _make_factor(np.sqrt(rows) * root, mean)
-
-
-def learn_from_all(
-    sample: GroupSample,
-    prior: SharedPrior,
-    free: NDArray[np.bool_],
-    scale: EtaScale | None = None,
-) -> SharedPrior:
-    """Return the statistics of all groups under a prior that was learned from some."""
-    frame = _Frame.identity(sample, scale)
-    return _make_shared_prior(
-        frame, prior.root, _MeansRegression(frame, prior.mean, free, prior.root)
-    )
+    return make_factor(np.sqrt(rows) * root, mean)
 
 
 # ---- coordinates ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Frame:
+class Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
     ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
@@ -274,7 +250,8 @@ class _Frame:
     @classmethod
     def of(
         cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None = None
-    ) -> _Frame:
+    ) -> Frame:
+        """The coordinates of a sample."""
         g, p, _ = sample.rows.shape
         pooled = Factor(p)
         stacked = sample.rows.reshape(g * p, p + 1)
@@ -301,7 +278,7 @@ class _Frame:
         return cls(kept, root, rows, sample, scale, is_informative, own, least)
 
     @classmethod
-    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> _Frame:
+    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> Frame:
         """The coefficients themselves."""
         p, all_ = sample.rows.shape[1], np.ones(sample.rows.shape[1], dtype=bool)
         root = np.eye(p) if eta is None else eta.root
@@ -324,9 +301,11 @@ class _Frame:
         return self.sample.count - _count_ranks(self.sample)
 
     def to_whitened(self, coefficients: Array) -> Array:
+        """Coefficients in these coordinates."""
         return self.root @ coefficients[self.independent]
 
     def from_whitened(self, coefficients: Array) -> Array:
+        """Coefficients (p,) of the features, 0 where columns depend on others."""
         whole = np.zeros(len(self.independent))
         whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole
@@ -388,7 +367,7 @@ def _count_ranks(sample: GroupSample) -> float:
 
 
 def _find_covariance(
-    frame: _Frame,
+    frame: Frame,
     noise: Noise,
     mean: Array,
     free: NDArray[np.bool_],
@@ -432,12 +411,19 @@ def _compute_expected_root(point: DeviancePoint) -> Array:
     return np.asarray(point.root * np.exp(0.5 * np.minimum(spread, MOST_SPREAD)))
 
 
-class _MeansRegression:
+class MeansRegression:
     """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
 
-    def __init__(self, frame: _Frame, mean: Array, free: NDArray[np.bool_], root: Array) -> None:
-        white, log_determinants = whiten_groups(root, frame.rows)
-        g = len(white)
+    def __init__(
+        self,
+        frame: Frame,
+        mean: Array,
+        free: NDArray[np.bool_],
+        root: Array,
+        whitened: tuple[Array, Array] | None = None,
+    ) -> None:
+        white, log_determinants = whitened or whiten_groups(root, frame.rows)
+        g, self.frame = len(white), frame
         self.W = white[:, :, :-1]
         of_means = self.W / frame.sample.stretch
         target = white[:, :, -1] - of_means[:, :, ~free] @ mean[~free]
@@ -462,10 +448,14 @@ class _MeansRegression:
         if self.n_flat:  # their density is 1 in units of w: U is triangular, free the first or all
             self.log_determinants -= 2.0 * float(np.sum(np.log(np.diag(frame.root)[free])))
 
-    def without(self, group: int) -> Factor:
-        """The triangle of the means, but for what one group says."""
-        some = np.arange(len(self.target)) != group
-        return self._regress(self.columns[some], self.target[some])
+    def without_each(self, groups: int) -> Array:
+        """(groups + 1, f, f + 1) triangles [S, t] of the means: but for one group, and of all."""
+        rows = np.concatenate([self.columns, self.target[:, :, None]], axis=2)
+        left = np.repeat(rows[None], groups + 1, axis=0)
+        left[range(groups), range(groups)] = 0.0
+        own = np.repeat(self.own[None], groups + 1, axis=0)
+        flat = left.reshape(groups + 1, -1, rows.shape[2])
+        return _triangulate_groups(np.concatenate([flat, own], axis=1)).rows()
 
     def _regress(self, columns: Array, target: Array) -> Factor:
         factor = Factor(columns.shape[-1])
@@ -479,7 +469,7 @@ class _MeansRegression:
 class _Deviance:
     """-2 log posterior density as a function of a root L of D = L L'."""
 
-    frame: _Frame
+    frame: Frame
     noise: Noise
     mean: Array
     free: NDArray[np.bool_]
@@ -513,16 +503,16 @@ class _Deviance:
             root, value, slope, each, residual_df if learns else np.inf, self.prior
         )
 
-    def _compute_means(self, root: Array) -> _MeansRegression:
+    def _compute_means(self, root: Array) -> MeansRegression:
         inverse = _triangulate(np.asarray(np.linalg.inv(root)))
-        return _MeansRegression(self.frame, self.mean, self.free, inverse)
+        return MeansRegression(self.frame, self.mean, self.free, inverse)
 
-    def _compute_noise(self, means: _MeansRegression) -> tuple[float, float]:
+    def _compute_noise(self, means: MeansRegression) -> tuple[float, float]:
         """Return the residual degrees of freedom, and the residual sum of squares."""
         residual_df = self.frame.sample.count - means.n_flat
         return residual_df, max(means.residual, self.frame.least)
 
-    def _compute_value(self, root: Array, means: _MeansRegression) -> float:
+    def _compute_value(self, root: Array, means: MeansRegression) -> float:
         value = -2.0 * self.noise.log_evidence(*self._compute_noise(means), means.log_determinants)
         return value + self.prior.penalty(root)
 
@@ -530,61 +520,51 @@ class _Deviance:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _make_shared_prior(frame: _Frame, root: Array, means: _MeansRegression) -> SharedPrior:
+def make_shared_prior(root: Array, means: MeansRegression) -> SharedPrior:
     """The prior in the coefficients themselves, and the one that each group gets."""
-    groups, sample = len(frame.rows), frame.sample
+    frame, sample, groups = means.frame, means.frame.sample, len(means.target)
     noise = np.ones(groups) if sample.noise is None else sample.noise
     effects = np.ones(groups) if sample.effects is None else sample.effects
-    priors = [_make_prior(frame, root, means, means.factor)]
-    if groups <= FEW_GROUPS:
-        priors[:0] = [
-            _make_prior(frame, root, means, means.without(g), noise=noise[g], effects=effects[g])
-            for g in range(groups)
-        ]
-    elif sample.noise is not None:  # the mean is known so well that only effects count
-        priors[:0] = np.sqrt(noise / effects)[:, None, None] * priors[0]
+    own = groups if groups <= FEW_GROUPS else 0
+    each = np.append(noise[:own], 1.0), np.append(effects[:own], 1.0)
+    priors = _make_priors(root, means, *each)
+    if not own and sample.noise is not None:  # the mean is known so well that only effects count
+        priors = np.concatenate([np.sqrt(noise / effects)[:, None, None] * priors, priors])
     return SharedPrior(
         frame.expand_root(root),
         frame.from_whitened(means.mean),
-        np.array(priors),
+        priors,
         means.residual,
         means.n_flat,
         means.log_determinants,
     )
 
 
-def _make_prior(
-    frame: _Frame,
-    root: Array,
-    means: _MeansRegression,
-    factor: Factor,
-    *,
-    noise: float = 1.0,
-    effects: float = 1.0,
-) -> Array:
-    """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``.
+def _make_priors(root: Array, means: MeansRegression, noise: Array, effects: Array) -> Array:
+    """The triangles of w where ``root (w - m) = noise``, for m what all other groups say.
 
-    Of a group, in units of its own noise, whose effects have a variance of their own.
+    Of each group in units of its own noise, whose effects have a variance of their own; the last is
+    that of a group that is in no others.
     """
-    p, f = len(root), factor.n_coefficients
-    root = root * np.sqrt(noise / effects)
-    both = Factor(f + p)
-    relation = np.concatenate([-root[:, means.free], root], axis=1)
-    both.append(relation, (root @ means.fixed)[:, None])
-    block = np.zeros((f, f + p))
-    block[:, :f] = np.sqrt(noise) * factor.root
-    both.append(block, np.sqrt(noise) * factor.moments)
-    rows = np.zeros((p, len(frame.independent)))
-    rows[:, frame.independent] = both.root[f:, f:] @ frame.root
-    prior = Factor(len(frame.independent))
-    prior.append(rows, np.ascontiguousarray(both.moments[f:]))
-    prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
-    # It fits itself by construction: the residual is rounding, not data.
-    prior.residual_root[...] = 0.0
-    return prior.triangle
+    frame, (p, f), groups = means.frame, (len(root), means.columns.shape[2]), len(noise)
+    relation = np.column_stack([-root[:, means.free], root, root @ means.fixed])
+    both = np.zeros((groups, f + p, f + p + 1))
+    known = np.sqrt(noise)[:, None, None] * means.without_each(groups - 1)
+    both[:, :f, :f], both[:, :f, -1] = known[:, :, :-1], known[:, :, -1]
+    both[:, f:] = np.sqrt(noise / effects)[:, None, None] * relation
+    told = _triangulate_groups(both).rows()[:, f:, f:]
+    pins = frame.pins
+    rows = np.zeros((groups, p + len(pins), len(frame.independent) + 1))
+    rows[:, :p, :-1][:, :, frame.independent] = told[:, :, :-1] @ frame.root
+    rows[:, :p, -1], rows[:, p:, :-1] = told[:, :, -1], pins
+    # Without columns that depend on others these are triangles.
+    bank = GroupBank.of(rows) if frame.independent.all() else _triangulate_groups(rows)
+    # They fit themselves by construction: the residuals are rounding, not data.
+    bank.packed[:, -1] = 0.0
+    return bank.triangles
 
 
-def _make_factor(root: Array, mean: Array) -> Factor:
+def make_factor(root: Array, mean: Array) -> Factor:
     factor = Factor(len(root))
     factor.append(root, (root @ mean)[:, None])
     return factor
@@ -599,6 +579,17 @@ def _compute_inverse_root(factor: Factor) -> Array:
     return inverse
 
 
+def _triangulate_groups(rows: Array) -> GroupBank:
+    """The triangles of rows (g, n, p + 1)."""
+    groups, n, q = rows.shape
+    bank = GroupBank(q - 1)
+    bank.grow(groups)
+    flat, numbers = rows.reshape(groups * n, q), np.repeat(np.arange(groups, dtype=np.int32), n)
+    X, y = np.ascontiguousarray(flat[:, :-1]), np.ascontiguousarray(flat[:, -1])
+    bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
+    return bank
+
+
 def _triangulate(matrix: Array) -> Array:
     """The upper triangular R >= 0 on its diagonal with R'R = matrix'matrix."""
     upper = np.asarray(np.linalg.qr(matrix, mode="r"))
@@ -608,9 +599,11 @@ def _triangulate(matrix: Array) -> Array:
 
 __all__ = [
     "EtaScale",
+    "Frame",
     "GroupSample",
+    "MeansRegression",
     "SharedPrior",
-    "learn_from_all",
     "learn_prior",
-    "with_given_precision",
+    "make_shared_prior",
+    "make_unit_information_prior",
 ]

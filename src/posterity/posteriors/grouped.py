@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.group_noises import GivenPrior
 from posterity.evidence.group_variances import count_flat
-from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior, learn_from_all
+from posterity.evidence.shared import EtaScale, GroupSample, SharedPrior
 from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
@@ -358,7 +359,9 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free, self._scale)
+            groups = self._sample(bank.size)
+            given = GivenPrior(groups, prior.root, prior.mean, self.belief.free, self._scale)
+            prior = given.share()
         value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
         return value if self.sites is None else value + self.sites.log_scale
 
