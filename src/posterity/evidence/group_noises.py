@@ -1,7 +1,7 @@
 """Groups under a given prior of their effects: learned are the means of these, and their noises.
 
-Effects vary in units of the noise of their own group. So the rows of a group, its coefficients
-integrated, are the same whatever its noise, but for their unit: they are found once.
+Effects vary in units of the noise of their own group. So what a group says of the means, its
+coefficients integrated, is the same whatever its noise, but for its unit: it is found once.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.evidence.group_variances import (
+    DEGREES,
+    LONGEST_STEP,
+    MOST_STEPS,
     MOST_TURNS,
     NEAR,
+    TOLERANCE,
+    FactorModes,
     GroupFactors,
-    Spread,
     compute_noise_variance,
     count_flat,
-    learn_factors,
+    skew,
 )
 from posterity.evidence.shared import (
     EtaScale,
@@ -28,6 +32,7 @@ from posterity.evidence.shared import (
     MeansRegression,
     SharedPrior,
     make_shared_prior,
+    triangulate_groups,
 )
 from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank, have_equal_targets, whiten_groups
@@ -65,19 +70,30 @@ class GivenPrior:
         return cls(sample, prior.root.copy(), prior.coefficients()[:, 0], free, scale)
 
     @cached_property
-    def _white(self) -> tuple[Array, Array]:
-        return whiten_groups(self.root, Frame.identity(self.sample, self.scale).rows)
+    def _frame(self) -> Frame:
+        return Frame.identity(self.sample, self.scale)
+
+    @cached_property
+    def _told(self) -> tuple[Array, Array]:
+        """Rows (g, f + 1, p + 1) that say of the means what each group does, and determinants."""
+        white, log_determinants = whiten_groups(self.root, self._frame.rows)
+        fixed = np.where(self.free, 0.0, self.mean)
+        left = white[:, :, -1:] - (white[:, :, :-1] @ fixed)[:, :, None]
+        rows = np.concatenate([white[:, :, :-1][:, :, self.free], left], axis=2)
+        f = rows.shape[2]
+        told = np.zeros((len(rows), f, white.shape[2]))
+        told[:, :, np.append(self.free, True)] = triangulate_groups(rows).triangles[:, :, :f]
+        return told, log_determinants
 
     def regress(self, noise: Array | None = None) -> MeansRegression:
         """The means, where groups have ``noise`` (g,), variances relative to that of all."""
-        sample, (white, log_determinants) = self.sample, self._white
+        frame, (told, log_determinants) = self._frame, self._told
         if noise is not None:
-            sample, white = sample.scale(noise, noise), white.copy()
-            white[:, :, -1] /= np.sqrt(noise)[:, None]
-        frame = Frame.identity(sample, self.scale)
-        return MeansRegression(
-            frame, self.mean, self.free, self.root, whitened=(white, log_determinants)
-        )
+            residuals = self.sample.residuals / noise
+            alike = replace(self.sample, residuals=residuals, noise=noise, effects=noise)
+            frame, told = replace(frame, sample=alike), told.copy()
+            told[:, :, -1] /= np.sqrt(noise)[:, None]
+        return MeansRegression(frame, self.mean, self.free, self.root, (told, log_determinants))
 
     def share(self, noise: Array | None = None) -> SharedPrior:
         """What groups with such noises share."""
@@ -98,15 +114,15 @@ class GivenPrior:
 
     def learn_noises(self, means: MeansRegression, noise: Noise) -> GroupFactors:
         """Factors of the variances of noises, by the errors of groups."""
+        count, told = self._counts, self._told[0]
         variance = compute_noise_variance(self.sample.count, means.n_flat, means.residual, noise)
-        if not 0.0 < variance < np.inf or self._counts.sum() <= means.n_flat:
-            return GroupFactors.alike(len(self._counts))
-        white = self._white[0]
-        errors = white[:, :, -1] - white[:, :, :-1] @ means.mean
+        if not 0.0 < variance < np.inf or count.sum() <= means.n_flat:
+            return GroupFactors.alike(len(count))
+        errors = told[:, :, -1] - told[:, :, :-1] @ (means.mean * self.free)
         residual = (np.sum(errors**2, axis=1) + self.sample.residuals) / variance
-        none = np.zeros((len(errors), 0))
-        residual = np.where(self._counts > 0.0, residual, 0.0)
-        return learn_factors(Spread(none, none, none, self._counts, residual), OCCAM_WINDOW)
+        modes = _find_modes(count, np.where(count > 0.0, residual, 0.0))
+        # Groups that are alike are as probable as all others together.
+        return modes.average(OCCAM_WINDOW, alike=len(DEGREES) - 1.0)
 
     def share_noises(self, factors: GroupFactors, noise: Noise) -> SharedPrior:
         """What groups share, with what is known of the noise of each."""
@@ -123,6 +139,29 @@ class GivenPrior:
         logs = float(np.log(factors.values) @ sample.counts)
         evidence = prior.log_determinants + 2.0 * factors.log_volume - logs
         return replace(prior, log_determinants=evidence, own_noise=own)
+
+
+def _find_modes(count: Array, residual: Array) -> FactorModes:
+    """The likeliest factors (d, g) of errors of these numbers and sums of squares (g,).
+
+    They are (residual + df scale) / (count + df), so that only the scale is searched, by Newton's
+    steps: the mean of log f is that of the prior. It is 1 where groups are as good as alike.
+    """
+    df = DEGREES[:, None]
+    curvature, scale = 0.5 * (count + df), np.ones((len(DEGREES), 1))
+    above = np.mean(skew(curvature) - skew(0.5 * df), axis=1, keepdims=True)
+    for _ in range(MOST_STEPS):
+        factors = (residual + df * scale) / (count + df)
+        off = np.mean(np.log(factors), axis=1, keepdims=True) + above - np.log(scale)
+        slope = 1.0 - np.mean(df * scale / (residual + df * scale), axis=1, keepdims=True)
+        step = np.clip(off / np.maximum(slope, 1e-12), -LONGEST_STEP, LONGEST_STEP)
+        step[-1] = 0.0
+        scale = scale * np.exp(step)
+        if np.abs(step).max() < TOLERANCE:
+            break
+    factors = (residual + df * scale) / (count + df)
+    density = -0.5 * (count * np.log(factors) + residual / factors)
+    return FactorModes(np.log(factors), np.log(scale)[:, 0], curvature, density)
 
 
 def let_noises_differ(given: GivenPrior, noise: Noise) -> SharedPrior:

@@ -110,10 +110,48 @@ class GroupFactors:
         return float((np.exp(high) / stdtrit(self.df, 0.975)) ** 2)
 
 
-def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
-    """The factors, averaged over their priors; all are 1 if these do not gain so much evidence."""
+@dataclass(frozen=True)
+class FactorModes:
+    """The likeliest logarithms of factors under each of d numbers of degrees of freedom.
+
+    ``logs`` (d, g); their ``curvature`` (d, g), and what rows alone say of them, ``log_density``
+    (d, g); ``log_scale`` (d,) is the logarithm of the prior's scale.
+    """
+
+    logs: Array
+    log_scale: Array
+    curvature: Array
+    log_density: Array
+
+    def average(self, least_gain: float, alike: float) -> GroupFactors:
+        """The average over degrees of freedom; all factors are 1 if they gain less evidence.
+
+        Groups that are alike weigh ``alike`` times as much as by their evidence.
+        """
+        df, away, a = DEGREES[:, None], self.log_scale[:, None] - self.logs, self.curvature
+        volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
+        volume += gammaln(a) - a * (np.log(a) - 1.0)
+        evidence = np.sum(self.log_density + volume, axis=1)
+        weights = np.exp(evidence - evidence.max())
+        gain = float(np.log(np.mean(weights[:-1]) / max(weights[-1], 1e-300)))
+        if not gain > least_gain:
+            return GroupFactors.alike(self.logs.shape[1])
+        weights[-1] *= alike
+        weights /= weights.sum()
+        # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
+        precision = np.exp(away)
+        mean = weights @ precision
+        shape = mean**2 / (weights @ (precision**2 / a + (precision - mean) ** 2))
+        degrees = float(1.0 / (weights @ (1.0 / DEGREES)))
+        scale = float(weights @ np.exp(self.log_scale))
+        inside = float(weights @ volume.sum(axis=1))
+        return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+
+
+def learn_factors(spread: Spread) -> GroupFactors:
+    """The factors, averaged over their priors; all are 1 if these do not gain enough evidence."""
     groups = len(spread.count)
-    if least_gain > 0.0 and not _seem_to_differ(spread):
+    if not _seem_to_differ(spread):
         return GroupFactors.alike(groups)
     logs, log_scale, df = np.zeros((len(DEGREES), groups)), np.zeros(len(DEGREES)), DEGREES[:, None]
     for _ in range(MOST_STEPS):
@@ -123,29 +161,12 @@ def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactor
         logs = logs + step
         # The mean of log f is that of the prior: one group without any noise is not the scale.
         a = curvature + 0.5 * df
-        last, log_scale = log_scale, np.mean(logs + _skew(a) - _skew(0.5 * df), axis=1)
+        last, log_scale = log_scale, np.mean(logs + skew(a) - skew(0.5 * df), axis=1)
         if max(np.abs(step).max(), np.abs(last - log_scale).max()) < TOLERANCE:
             break
     curvature = spread.evaluate(logs)[1] + 0.5 * df
-    away = log_scale[:, None] - logs
-    volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
-    volume += gammaln(curvature) - curvature * (np.log(curvature) - 1.0)
-    evidence = np.sum(spread.log_density(logs) + volume, axis=1)
-    weights = np.exp(evidence - evidence.max())
-    gain = float(np.log(np.mean(weights[:-1]) / max(weights[-1], 1e-300)))
-    if not gain > least_gain:
-        return GroupFactors.alike(groups)
-    # Where groups that are alike count, too, they are as probable as all others together.
-    weights[-1] *= len(weights) - 1 if least_gain < 0.0 else 0.0
-    weights /= weights.sum()
-    # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
-    precision = np.exp(away)
-    mean = weights @ precision
-    shape = mean**2 / (weights @ (precision**2 / curvature + (precision - mean) ** 2))
-    degrees = float(1.0 / (weights @ (1.0 / DEGREES)))
-    scale = float(weights @ np.exp(log_scale))
-    inside = float(weights @ volume.sum(axis=1))
-    return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+    modes = FactorModes(logs, log_scale, curvature, spread.log_density(logs))
+    return modes.average(LEAST_GAIN, alike=0.0)
 
 
 def _seem_to_differ(spread: Spread) -> bool:
@@ -155,7 +176,7 @@ def _seem_to_differ(spread: Spread) -> bool:
     return bool(excess > LEAST_SLOPE * np.sqrt(2.0 * np.sum(curvature**2)))
 
 
-def _skew(shape: Array) -> Array:
+def skew(shape: Array) -> Array:
     """By how much the mean of a log inverse gamma lies above its mode: log(a) - digamma(a)."""
     return 1.0 / (2.0 * shape) + 1.0 / (12.0 * shape**2)
 
@@ -310,10 +331,12 @@ def count_flat(prior: SharedPrior) -> float:
 
 
 __all__ = [
+    "FactorModes",
     "GroupFactors",
     "Spread",
     "compute_noise_variance",
     "count_flat",
     "learn_factors",
     "let_groups_differ",
+    "skew",
 ]

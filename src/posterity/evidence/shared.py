@@ -455,7 +455,7 @@ class MeansRegression:
         left[range(groups), range(groups)] = 0.0
         own = np.repeat(self.own[None], groups + 1, axis=0)
         flat = left.reshape(groups + 1, -1, rows.shape[2])
-        return _triangulate_groups(np.concatenate([flat, own], axis=1)).rows()
+        return triangulate_groups(np.concatenate([flat, own], axis=1)).rows()
 
     def _regress(self, columns: Array, target: Array) -> Factor:
         factor = Factor(columns.shape[-1])
@@ -552,13 +552,13 @@ def _make_priors(root: Array, means: MeansRegression, noise: Array, effects: Arr
     known = np.sqrt(noise)[:, None, None] * means.without_each(groups - 1)
     both[:, :f, :f], both[:, :f, -1] = known[:, :, :-1], known[:, :, -1]
     both[:, f:] = np.sqrt(noise / effects)[:, None, None] * relation
-    told = _triangulate_groups(both).rows()[:, f:, f:]
+    told = triangulate_groups(both).rows()[:, f:, f:]
     pins = frame.pins
     rows = np.zeros((groups, p + len(pins), len(frame.independent) + 1))
     rows[:, :p, :-1][:, :, frame.independent] = told[:, :, :-1] @ frame.root
     rows[:, :p, -1], rows[:, p:, :-1] = told[:, :, -1], pins
     # Without columns that depend on others these are triangles.
-    bank = GroupBank.of(rows) if frame.independent.all() else _triangulate_groups(rows)
+    bank = GroupBank.of(rows) if frame.independent.all() else triangulate_groups(rows)
     # They fit themselves by construction: the residuals are rounding, not data.
     bank.packed[:, -1] = 0.0
     return bank.triangles
@@ -579,7 +579,7 @@ def _compute_inverse_root(factor: Factor) -> Array:
     return inverse
 
 
-def _triangulate_groups(rows: Array) -> GroupBank:
+def triangulate_groups(rows: Array) -> GroupBank:
     """The triangles of rows (g, n, p + 1)."""
     groups, n, q = rows.shape
     bank = GroupBank(q - 1)
@@ -606,4 +606,5 @@ __all__ = [
     "learn_prior",
     "make_shared_prior",
     "make_unit_information_prior",
+    "triangulate_groups",
 ]
