@@ -41,6 +41,7 @@ def intervals_report(
     header: Sequence[str],
     lines: Sequence[EstimateRow],
     over_time: Sequence[dict[str, Any]] = (),
+    along: Sequence[dict[str, Any]] = (),
     unit: str = "",
 ) -> str:
     """Make a self-contained HTML page about estimates with intervals.
@@ -56,6 +57,8 @@ def intervals_report(
     lines : sequence of EstimateRow
     over_time : rows of "rows", "name", "value", "low" and "high", optional
         How the estimates came to be.
+    along : rows of "rows", "name", "propensity", "value", "low" and "high", optional
+        What each arm of a log earned in parts of it, and how probable it was.
     unit : str
         Of the estimates; default that of the target.
 
@@ -101,9 +104,36 @@ def intervals_report(
         page.section("Side by side", page.chart(spec, caption, numbers))
     if over_time:
         page.section("As rows came", _draw_course(page, unit, list(over_time), numbers))
+    if along:
+        _draw_arms(page, unit, list(along), numbers)
     page.section("The numbers", numbers)
     describe_command(page, about)
     return page.html()
+
+
+def _draw_arms(page: Page, unit: str, along: charts.Rows, numbers: Html) -> None:
+    """Probabilities and rewards of arms in parts of a log, where they are known."""
+    several = list(dict.fromkeys(str(value["name"]) for value in along))
+    x = charts.rows_seen(along[-1]["rows"], "rows")
+    for field, title, caption, needed in (
+        ("propensity", "How probable each arm was", "Mean probability in parts of the log.", ()),
+        (
+            "value",
+            "What each arm earned",
+            "Mean reward of decisions for each arm, in parts of the log, and its interval.",
+            ("low", "high"),
+        ),
+    ):
+        known = [row for row in along if np.isfinite([row[one] for one in (field, *needed)]).all()]
+        if not known:
+            continue
+        tooltips = charts.tooltip(
+            rows=("decisions until then", ",.0f"), name=("arm", ""), **{field: (field, ".4~g")}
+        )
+        y = charts.quantity(field, "probability" if not needed else unit)
+        layers = charts.curves("name", several, x, y, tooltips, opacity=0.15)
+        spec = charts.chart(title, known, layers if needed else layers[1:])
+        page.section(title, page.chart(spec, caption, numbers))
 
 
 def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> Html:
