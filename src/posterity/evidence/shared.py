@@ -583,6 +583,7 @@ def triangulate_groups(rows: Array) -> GroupBank:
     """The triangles of rows (g, n, p + 1)."""
     groups, n, q = rows.shape
     bank = GroupBank(q - 1)
+    bank.reserve(max(groups, 1))
     bank.grow(groups)
     flat, numbers = rows.reshape(groups * n, q), np.repeat(np.arange(groups, dtype=np.int32), n)
     X, y = np.ascontiguousarray(flat[:, :-1]), np.ascontiguousarray(flat[:, -1])
