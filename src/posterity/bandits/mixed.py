@@ -123,7 +123,8 @@ class MixedBeliefs:
         weights, df, loc, scale = self.tables
         score = ndtri(level)
         spread = np.sqrt((weights * (np.square(scale) + np.square(loc - self.mean))).sum(axis=0))
-        x, low, high = self.mean + score * spread, -np.inf, np.inf
+        x = self.mean + score * spread
+        low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
         for _ in range(MOST_STEPS):
             z = (x - loc) / scale
             with np.errstate(all="ignore"):
