@@ -49,8 +49,7 @@ class SeparateArms(Arms):
 
     def branch(self) -> SeparateArms:
         """See :class:`Arms`."""
-        models = [make_branch(model) for model in self.models]
-        return SeparateArms(self.prototype, models, self.tables)
+        return SeparateArms(self.prototype, [make_branch(model) for model in self.models])
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """See :class:`Arms`."""
