@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -16,12 +18,14 @@ from posterity.posteriors.hypotheses import Hypotheses
 def test_runs_read_together_are_those_read_apart(rows: int, noise: float | None) -> None:
     rng = np.random.default_rng(rows)
     X = rng.normal(size=(rows, 3))
-    how = {} if noise is None else {"noise_precision": noise}
+    how: dict[str, Any] = {} if noise is None else {"noise_precision": noise}
     model = BayesianLinearRegression(prior_precision=1.0, forgetting=Changepoint(), **how)
     for x in X:
         model.learn_one(x, float(x[0] + rng.normal()))
-    runs, names = model._posterior.hypotheses, ("a", "b", "c", "d")
-    together, apart = runs.joint(names), Hypotheses.joint(runs, names)
+    posterior: Any = model._posterior
+    runs, names = posterior.hypotheses, ("a", "b", "c", "d")
+    together: Any = runs.joint(names)
+    apart: Any = Hypotheses.joint(runs, names)
     assert_allclose(together.mean, apart.mean, rtol=1e-10)
     assert_allclose(together.cov, apart.cov, rtol=1e-10)
     assert_allclose(together.weights, apart.weights)

@@ -45,7 +45,6 @@ Array = NDArray[np.float64]
 
 _DEFAULT = RandomizedUpperConfidenceBound()
 
-
 # What other libraries call it.
 _DECIDE_HINT = "decide(X), which gives the arms and their propensities"
 _LEARN_HINT = "learn(X, arms, rewards), or learn_one(x, arm, reward)"
