@@ -179,3 +179,18 @@ def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
     assert "give a Bandit" in complaint(
         "off-policy", decisions, "--propensities", "p_*", "--policy", regression
     )
+
+
+def test_off_policy_without_a_policy_asks_for_each_arm_and_draws_all(
+    decisions: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    options = ("--propensities", "p_*", "--report", page, "--json")
+    document = json.loads(invoke("off-policy", decisions, *options).stdout)
+    policies = {one["policy"] for one in document["estimates"]}
+    assert policies == {"always blue", "always red", "uniform", "logged"}
+    assert document["answer"]
+    assert document["next"]
+    text = page.read_text(encoding="utf-8")
+    for title in ("Side by side", "How probable each arm was", "What each arm earned"):
+        assert f">{title}</h2>" in text

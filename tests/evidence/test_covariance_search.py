@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import search
 from posterity.evidence._group_deviance import Deviance
-from posterity.evidence._group_frame import GroupFrame
+from posterity.evidence._group_frame import Frame
 from posterity.evidence.groups import GroupSample
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
@@ -32,7 +32,7 @@ def task_of(
     bank.grow(groups)
     bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
     sample = GroupSample(bank.rows(), bank.count.copy(), bank.residuals())
-    frame = GroupFrame.of(sample, noise, intercept=False)
+    frame = Frame.of(sample, noise, intercept=False)
     prior = CovariancePrior(strength, frame.scale)
     return Deviance(frame, noise, np.zeros(p), np.ones(p, dtype=bool), prior)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
+from posterity.bandits.arms import Arms, Rewards, is_known
 from posterity.bandits.choosing import choose_arms, compute_beliefs, make_generator
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import (
@@ -32,7 +33,7 @@ from posterity.bandits.policies import (
 )
 from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.roster import Roster, is_among
-from posterity.bandits.sharing import Arms, Rewards, is_known, make_arms
+from posterity.bandits.sharing import make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
 from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
@@ -43,7 +44,6 @@ from posterity.transaction import Undo, atomic, hold_model_lock
 Array = NDArray[np.float64]
 
 _DEFAULT = RandomizedUpperConfidenceBound()
-
 
 # What other libraries call it.
 _DECIDE_HINT = "decide(X), which gives the arms and their propensities"

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.bandits.arms import Arms
 from posterity.bandits.beliefs import StudentBeliefs
 from posterity.bandits.decisions import draw_rankings
 from posterity.bandits.policies import compute_student_propensities
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
-from posterity.bandits.sharing import Arms
 from posterity.kernel import ArmsPath
 
 Array = NDArray[np.float64]

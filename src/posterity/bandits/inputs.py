@@ -41,6 +41,8 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
     Raises ``ValueError`` where features, or their names, are not those of the contexts before.
     """
     known = hasattr(bandit, "n_features_in_")
+    if type(X) is np.ndarray and X.ndim == 1:
+        X = X[None]
     if known and _are_clean(X, bandit.n_features_in_):
         return np.asarray(X)
     reader = bandit if known or learns else copy.copy(bandit)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.bandits.beliefs import Beliefs, JointBeliefs, StudentBeliefs
+from posterity.bandits.mixed import MixedBeliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.distributions.transformed import Transformed
@@ -125,4 +126,4 @@ class RisingBeliefs:
         return Beliefs([self._transform(mean, sd) for mean, sd in each], self.allowed)
 
 
-AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs | RisingBeliefs
+AnyBeliefs = Beliefs | StudentBeliefs | JointBeliefs | RisingBeliefs | MixedBeliefs

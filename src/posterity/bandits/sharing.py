@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
-from posterity.bandits.beliefs import JointBeliefs, StudentBeliefs, get_beliefs
+from posterity.bandits.arms import (
+    Arms,
+    Rewards,
+    is_known,
+    learn,
+    learn_one,
+    make_flat_normals,
+    predict_rewards,
+    refuse_features,
+)
+from posterity.bandits.beliefs import JointBeliefs, get_beliefs
 from posterity.bandits.probability_best import Mask
-from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
-from posterity.distributions import Normal
-from posterity.generalized.base import GeneralizedModel
+from posterity.bandits.rising import AnyBeliefs
+from posterity.bandits.separate import SeparateArms
 from posterity.grouped import GroupedRegression
 from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
@@ -26,121 +35,6 @@ Index = NDArray[np.intp]
 
 # Joint draws of arms that share coefficients.
 DRAWS = 64
-
-
-@dataclass(frozen=True)
-class Rewards:
-    """Contexts X (n, m), the arm that each was given (n,), its reward (n,) and weight (n,)."""
-
-    X: Array
-    arms: Index
-    rewards: Array
-    weights: Array | None
-    times: Array | None = None
-
-    def of(self, rows: NDArray[Any]) -> Rewards:
-        """Return some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        times = None if self.times is None else self.times[rows]
-        return Rewards(self.X[rows], self.arms[rows], self.rewards[rows], weights, times)
-
-
-class Arms(Protocol):
-    """Models of all arms."""
-
-    def branch(self) -> Self:
-        """A copy that can learn without this one's knowing."""
-
-    def learn(self, rows: Rewards) -> None:
-        """Learn rewards."""
-
-    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
-        """Learn one reward, or nothing at all: this is not done on a copy."""
-
-    def learn_single_row(self, x: Any, arm: int, reward: float, weight: float) -> bool:
-        """The same where it takes no time that others must wait for; False: nothing happened."""
-        return False
-
-    def unlearn(self, rows: Rewards) -> None:
-        """Unlearn rewards."""
-
-    def merge(self, other: Self) -> None:
-        """Learn what another one learned."""
-
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
-        """Return the posteriors of expected rewards in contexts X (n, m)."""
-
-    def grow(self, count: int, features: ArrayLike | None) -> None:
-        """Make room for so many arms, the last with these features."""
-
-    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
-        """Return the compiled path of all arms, or None where there is none."""
-        return None
-
-
-def refuse_features(features: ArrayLike | None) -> None:
-    """Raise ``ValueError`` for features of arms that share no coefficients."""
-    if features is not None:
-        raise ValueError('arms have features with sharing="all" only: leave features out')
-
-
-@dataclass
-class SeparateArms(Arms):
-    """A model of its own for each arm."""
-
-    prototype: Any
-    models: list[Any] = field(default_factory=list)
-
-    def branch(self) -> SeparateArms:
-        """See :class:`Arms`."""
-        return SeparateArms(self.prototype, [make_branch(model) for model in self.models])
-
-    def grow(self, count: int, features: ArrayLike | None) -> None:
-        """See :class:`Arms`."""
-        refuse_features(features)
-        self.models += [clone(self.prototype) for _ in range(count - len(self.models))]
-
-    def learn(self, rows: Rewards) -> None:
-        """See :class:`Arms`."""
-        for arm in np.unique(rows.arms):
-            some = rows.of(rows.arms == arm)
-            learn(self.models[arm], some.X, some)
-
-    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
-        """See :class:`Arms`."""
-        learn_one(self.models[arm], x, reward, weight)
-
-    def unlearn(self, rows: Rewards) -> None:
-        """See :class:`Arms`."""
-        for arm in np.unique(rows.arms):
-            some = rows.of(rows.arms == arm)
-            self.models[arm].unlearn(some.X, some.rewards, some.weights)
-
-    def merge(self, other: SeparateArms) -> None:
-        """See :class:`Arms`."""
-        for model, its in zip(self.models, other.models, strict=True):
-            if is_known(its):
-                model.merge(its)
-
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
-        """See :class:`Arms`."""
-        eta = self._believe_predictors(X)
-        if eta is None:
-            return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
-        normal = eta[..., 0], np.sqrt(eta[..., 1]), np.full(allowed.shape, np.inf)
-        believed = StudentBeliefs(*map(np.ascontiguousarray, (*normal, allowed)))
-        return RisingBeliefs(believed, self.prototype._likelihood())
-
-    def _believe_predictors(self, X: Array) -> Array | None:
-        """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.
-
-        Nor where the eta of an arm is not normal.
-        """
-        if not isinstance(self.prototype, GeneralizedModel):
-            return None
-        nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
-        arms = [model._believe_rows(X) if is_known(model) else nothing for model in self.models]
-        return None if any(arm is None for arm in arms) else np.stack(arms, axis=1)
 
 
 @dataclass
@@ -342,36 +236,3 @@ def combine_features(X: Array, features: Array) -> Array:
     """
     products = (X[:, :, None] * features[:, None, :]).reshape(len(X), -1)
     return np.concatenate([X, features, products], axis=1)
-
-
-def is_known(model: Any) -> bool:
-    """Return True if a model has learned any row."""
-    return model._posterior_or_none is not None
-
-
-def learn(model: Any, X: Array, rows: Rewards) -> None:
-    """Learn rows of X; of a classifier they are 0 or 1."""
-    how: dict[str, Any] = {} if rows.times is None else {"times": rows.times}
-    if is_classifier(model):
-        how["classes"] = [0.0, 1.0]
-    model.partial_fit(X, rows.rewards, rows.weights, **how)
-
-
-def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
-    """Learn one row, the first as one of many: it may have to say what others can be."""
-    if is_known(model):
-        model.learn_one(x, reward, weight)
-    else:
-        weights = None if weight == 1.0 else np.array([weight])
-        one = Rewards(x[None], np.zeros(1, dtype=np.intp), np.array([reward]), weights)
-        learn(model, one.X, one)
-
-
-def predict_rewards(model: Any, X: Array) -> Any:
-    """Predict expected rewards; before any row, flat distributions."""
-    return model.predict_mean_distribution(X) if is_known(model) else make_flat_normals(X)
-
-
-def make_flat_normals(X: Array) -> Normal:
-    """Distributions of which nothing is known."""
-    return Normal(np.zeros(len(X)), np.full(len(X), np.inf))

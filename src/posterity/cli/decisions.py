@@ -21,6 +21,7 @@ Examples:
 
 OFF_POLICY = """\b
 Examples:
+  posterity off-policy decisions.csv --propensity p --report page.html
   posterity off-policy decisions.csv --propensity p --policy uniform --policy red
   posterity off-policy decisions.parquet --propensities 'p_*' --policy new.posterity
   posterity off-policy decisions.csv --propensity p --policy uniform --method dr --json
@@ -159,11 +160,10 @@ def plan(**settings: Any) -> None:
     "--policy",
     "policies",
     multiple=True,
-    required=True,
     metavar="POLICY",
     type=InputPath("the bandit"),  # where it is a file
-    help="uniform, logged (what the log did), an arm, or the model file of a bandit. May be given "
-    "more than once.",
+    help="uniform, an arm, or the model file of a bandit. May be given more than once.  "
+    "[default: each arm, and uniform]",
 )
 @arm
 @reward
@@ -177,7 +177,7 @@ def plan(**settings: Any) -> None:
     "methods",
     multiple=True,
     type=click.Choice(["replay", "ips", "snips", "dm", "dr", "switch_dr", "dr_shrinkage"]),
-    help="Method of estimation. May be given more than once.  [default: snips and dr]",
+    help="Method of estimation. May be given more than once.  [default: dr and snips]",
 )
 @click.option(
     "--reward-range",
@@ -192,8 +192,10 @@ def off_policy(**settings: Any) -> None:
     """Estimate what policies would have earned, from the log of another one.
 
     A row of FILE is a decision, with its context, the arm that was chosen, the probability of that
-    choice, and the reward. If the log has no support for a policy, the answer is a reason instead
-    of a number. FILE is read as by evaluate; a .dsjson file is a log of Vowpal Wabbit or Azure
+    choice, and the reward. The answer says what the log's policy earned, which other one would have
+    earned more, and what to do next. If the log has no support for a policy, the answer is a reason
+    instead of a number. The page also draws how probable each arm was along the log, and what it
+    earned. FILE is read as by evaluate; a .dsjson file is a log of Vowpal Wabbit or Azure
     Personalizer.
     """
     from posterity.cli.off_policy import Settings, run

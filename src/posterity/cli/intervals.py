@@ -46,6 +46,7 @@ def report_intervals(
     shown: Mapping[str, str],
     notes: Sequence[str] = (),
     over_time: Sequence[dict[str, Any]] = (),
+    along: Sequence[dict[str, Any]] = (),
     unit: str = "",
 ) -> None:
     """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
@@ -61,7 +62,7 @@ def report_intervals(
             command=settings.command,
             settings=[(name, value) for name, value in shown.items() if value],
         )
-        write_text(intervals_report(about, remarks, header, lines, over_time, unit), page)
+        write_text(intervals_report(about, remarks, header, lines, over_time, along, unit), page)
     print_notes(notes, quiet=settings.quiet, page=page)
 
 

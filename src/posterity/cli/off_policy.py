@@ -13,10 +13,9 @@ from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.io.folders import open_source
 from posterity.io.source import Source
-from posterity.off_policy import Estimate, Evaluation, Log, evaluate
+from posterity.off_policy import Estimate, Evaluation, Log, WhatIf, what_if
 from posterity.report import EstimateRow
 
-METHODS = ("snips", "dr")
 HEADER = ("policy", "method", "value", "interval", "at all times", "effective rows", "note")
 
 
@@ -38,14 +37,16 @@ def run(settings: Settings) -> None:
         source = None if path.endswith(".dsjson") else open_source(path, settings.text)
         log = Log.from_dsjson(path) if source is None else _open_log(settings, source)
         policies = {name: _policy(name, log.arms) for name in settings.policies}
-        evaluation = evaluate(
+        found = what_if(
             log,
-            policies,
-            settings.methods or METHODS,
+            policies or None,
+            methods=settings.methods,
             level=settings.level,
             reward_range=settings.reward_range,
         )
-    remarks = _describe(evaluation, log)
+    evaluation = found.evaluation
+    remarks = [found.answer, *_describe(evaluation, log)]
+    remarks += [f"Next: {step}" for step in found.next_steps]
     report_intervals(
         settings,
         page,
@@ -53,9 +54,10 @@ def run(settings: Settings) -> None:
         remarks=remarks,
         header=HEADER,
         lines=[_line(one, evaluation) for one in evaluation.estimates],
-        document=_make_document(settings, evaluation),
+        document=_make_document(settings, found),
         shown=_format_value(settings),
         notes=() if source is None else source.notes,
+        along=found.course,
     )
 
 
@@ -107,9 +109,12 @@ def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:
     return EstimateRow(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
 
 
-def _make_document(settings: Settings, evaluation: Evaluation) -> dict[str, Any]:
+def _make_document(settings: Settings, found: WhatIf) -> dict[str, Any]:
+    evaluation = found.evaluation
     return {
         "file": settings.file,
+        "answer": found.answer,
+        "next": list(found.next_steps),
         "n_rows": evaluation.rows,
         "level": evaluation.level,
         "estimates": [

@@ -72,6 +72,12 @@ class _Joint(JointDistribution):
         scales = self._scale_root(self._root.scales_along(X))
         return self._law(X @ self.mean + shift, scales)
 
+    def _tabulate(self, X: FloatArray, shift: FloatArray) -> FloatArray:
+        """(4, 1, n) weight, degrees of freedom, location and scale of ``X @ w + shift``."""
+        law = self._project(X, shift)
+        df = law._shape_parameters() or (math.inf,)
+        return np.stack(np.broadcast_arrays(1.0, *df, law.loc, law.scale))[:, None]
+
     def without_knowledge(self, places: NDArray[np.bool_]) -> Self:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known.
 

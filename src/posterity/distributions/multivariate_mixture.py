@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -130,6 +131,34 @@ class MultivariateMixture(JointDistribution):
         Mixture
         """
         return Mixture([c.marginal(index) for c in self.components], self.weights)
+
+    @cached_property
+    def _stacked(self) -> tuple[FloatArray, ...] | None:
+        """Degrees of freedom (K,), means (K, p) and inverse roots (K, p, p) with their scales.
+
+        None where a component does not know a direction, or the noise.
+        """
+        roots = np.stack([one.precision_root for one in self.components])
+        scales = np.array([one.scale for one in self.components])
+        if (
+            any(one._noise_unknown() for one in self.components)
+            or not np.diagonal(roots, axis1=1, axis2=2).all()
+        ):
+            return None
+        df = [getattr(one, "df", math.inf) for one in self.components]
+        means = np.stack([one.mean for one in self.components])
+        return np.array(df), means, np.linalg.inv(roots) * scales[:, None, None]
+
+    def _tabulate(self, X: FloatArray, shift: FloatArray) -> FloatArray:
+        if self._stacked is None:
+            tables = [one._tabulate(X, shift) for one in self.components]
+            table = np.concatenate(tables, axis=1)
+            table[0] = self.weights[:, None]
+            return table
+        df, means, roots = self._stacked
+        scales = np.sqrt(np.square(X @ roots).sum(axis=2))
+        parts = self.weights[:, None], df[:, None], means @ X.T + shift, scales
+        return np.stack(np.broadcast_arrays(*parts))
 
     def _project(self, X: FloatArray, shift: FloatArray) -> Mixture:
         return Mixture([c._project(X, shift) for c in self.components], self.weights)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
-from posterity.evidence._group_frame import GroupFrame, triangulate
+from posterity.evidence._group_frame import Frame, triangulate
 from posterity.evidence.groups import SharedPrior
 from posterity.factor import Factor
-from posterity.factor.grouped import whiten_groups
+from posterity.factor.grouped import GroupBank, whiten_groups
+from posterity.factor.grouped_rows import GroupedRows
 from posterity.noise import KnownNoise, Noise
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ MOST_SPREAD = 1.0
 
 
 def find_covariance(
-    frame: GroupFrame,
+    frame: Frame,
     noise: Noise,
     mean: Array,
     free: NDArray[np.bool_],
@@ -78,10 +79,15 @@ class MeansRegression:
     """The regression for the means, at one root of D^-1: [S, t; 0, r] and what it was made from."""
 
     def __init__(
-        self, frame: GroupFrame, mean: Array, free: NDArray[np.bool_], root: Array
+        self,
+        frame: Frame,
+        mean: Array,
+        free: NDArray[np.bool_],
+        root: Array,
+        whitened: tuple[Array, Array] | None = None,
     ) -> None:
-        white, log_determinants = whiten_groups(root, frame.rows)
-        g = len(white)
+        white, log_determinants = whitened or whiten_groups(root, frame.rows)
+        g, self.frame = len(white), frame
         self.W = white[:, :, :-1]
         of_means = self.W / frame.sample.stretch
         target = white[:, :, -1] - of_means[:, :, ~free] @ mean[~free]
@@ -106,10 +112,14 @@ class MeansRegression:
         if self.n_flat:  # their density is 1 in units of w: U is triangular, free the first or all
             self.log_determinants -= 2.0 * float(np.sum(np.log(np.diag(frame.root)[free])))
 
-    def without(self, group: int) -> Factor:
-        """The triangle of the means, but for what one group says."""
-        some = np.arange(len(self.target)) != group
-        return self._regress(self.columns[some], self.target[some])
+    def without_each(self, groups: int) -> Array:
+        """(groups + 1, f, f + 1) triangles [S, t] of the means: but for one group, and of all."""
+        rows = np.concatenate([self.columns, self.target[:, :, None]], axis=2)
+        left = np.repeat(rows[None], groups + 1, axis=0)
+        left[range(groups), range(groups)] = 0.0
+        own = np.repeat(self.own[None], groups + 1, axis=0)
+        flat = left.reshape(groups + 1, -1, rows.shape[2])
+        return triangulate_groups(np.concatenate([flat, own], axis=1)).rows()
 
     def _regress(self, columns: Array, target: Array) -> Factor:
         factor = Factor(columns.shape[-1])
@@ -123,7 +133,7 @@ class MeansRegression:
 class Deviance:
     """-2 log posterior density as a function of a root L of D = L L'."""
 
-    frame: GroupFrame
+    frame: Frame
     noise: Noise
     mean: Array
     free: NDArray[np.bool_]
@@ -178,3 +188,15 @@ def _compute_inverse_root(factor: Factor) -> Array:
     own = factor.root[np.ix_(kept, kept)]
     inverse[np.ix_(kept, kept)] = np.linalg.inv(own)
     return inverse
+
+
+def triangulate_groups(rows: Array) -> GroupBank:
+    """The triangles of rows (g, n, p + 1)."""
+    groups, n, q = rows.shape
+    bank = GroupBank(q - 1)
+    bank.reserve(max(groups, 1))
+    bank.grow(groups)
+    flat, numbers = rows.reshape(groups * n, q), np.repeat(np.arange(groups, dtype=np.int32), n)
+    X, y = np.ascontiguousarray(flat[:, :-1]), np.ascontiguousarray(flat[:, -1])
+    bank.learn(GroupedRows(X, y, None, False, numbers, np.arange(groups)))
+    return bank

@@ -24,7 +24,7 @@ CONSTANT = 1e-20
 
 
 @dataclass(frozen=True)
-class GroupFrame:
+class Frame:
     """Coordinates u = U w in which the mean of x x' is I: results do not depend on features' units.
 
     ``root`` is U over the linearly ``independent`` columns. A residual below ``least`` is none.
@@ -43,7 +43,8 @@ class GroupFrame:
     @classmethod
     def of(
         cls, sample: GroupSample, noise: Noise, *, intercept: bool, eta: EtaScale | None = None
-    ) -> GroupFrame:
+    ) -> Frame:
+        """The coordinates of a sample."""
         g, p, _ = sample.rows.shape
         pooled = Factor(p)
         stacked = sample.rows.reshape(g * p, p + 1)
@@ -70,7 +71,7 @@ class GroupFrame:
         return cls(kept, root, rows, sample, scale, is_informative, own, least)
 
     @classmethod
-    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> GroupFrame:
+    def identity(cls, sample: GroupSample, eta: EtaScale | None) -> Frame:
         """The coefficients themselves."""
         p, all_ = sample.rows.shape[1], np.ones(sample.rows.shape[1], dtype=bool)
         root = np.eye(p) if eta is None else eta.root
@@ -93,9 +94,11 @@ class GroupFrame:
         return self.sample.count - _count_ranks(self.sample)
 
     def to_whitened(self, coefficients: Array) -> Array:
+        """Coefficients in these coordinates."""
         return self.root @ coefficients[self.independent]
 
     def from_whitened(self, coefficients: Array) -> Array:
+        """Coefficients (p,) of the features, 0 where columns depend on others."""
         whole = np.zeros(len(self.independent))
         whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
         return whole

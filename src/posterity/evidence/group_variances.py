@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
 from posterity.evidence.groups import GroupSample, SharedPrior
-from posterity.factor.grouped import GroupBank, have_equal_targets, whiten_groups
+from posterity.factor.grouped import GroupBank
 from posterity.noise import Noise
 
 Array = NDArray[np.float64]
@@ -33,9 +33,6 @@ DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])
 # learned from them, too, and where its slope is at least so many standard deviations above 0 where
 # they are alike: else it need not be worked out.
 LEAST_GAIN, LEAST_SLOPE = 2.0, 0.5
-# Under a given prior both are averaged, unless 20 to 1 are for groups that are alike (Madigan and
-# Raftery 1994): a few rows of a few groups hardly tell.
-OCCAM_WINDOW = -np.log(20.0)
 # Rows may lack so much weight for their directions: the least degrees of freedom outweigh it.
 MOST_LACKING = 0.5
 MOST_STEPS, LONGEST_STEP, TOLERANCE, HALVINGS = 30, 2.0, 0.01, 20
@@ -113,10 +110,48 @@ class GroupFactors:
         return float((np.exp(high) / stdtrit(self.df, 0.975)) ** 2)
 
 
-def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactors:
-    """The factors, averaged over their priors; all are 1 if these do not gain so much evidence."""
+@dataclass(frozen=True)
+class FactorModes:
+    """The likeliest logarithms of factors under each of d numbers of degrees of freedom.
+
+    ``logs`` (d, g); their ``curvature`` (d, g), and what rows alone say of them, ``log_density``
+    (d, g); ``log_scale`` (d,) is the logarithm of the prior's scale.
+    """
+
+    logs: Array
+    log_scale: Array
+    curvature: Array
+    log_density: Array
+
+    def average(self, least_gain: float, alike: float) -> GroupFactors:
+        """The average over degrees of freedom; all factors are 1 if they gain less evidence.
+
+        Groups that are alike weigh ``alike`` times as much as by their evidence.
+        """
+        df, away, a = DEGREES[:, None], self.log_scale[:, None] - self.logs, self.curvature
+        volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
+        volume += gammaln(a) - a * (np.log(a) - 1.0)
+        evidence = np.sum(self.log_density + volume, axis=1)
+        weights = np.exp(evidence - evidence.max())
+        gain = float(np.log(np.mean(weights[:-1]) / max(weights[-1], 1e-300)))
+        if not gain > least_gain:
+            return GroupFactors.alike(self.logs.shape[1])
+        weights[-1] *= alike
+        weights /= weights.sum()
+        # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
+        precision = np.exp(away)
+        mean = weights @ precision
+        shape = mean**2 / (weights @ (precision**2 / a + (precision - mean) ** 2))
+        degrees = float(1.0 / (weights @ (1.0 / DEGREES)))
+        scale = float(weights @ np.exp(self.log_scale))
+        inside = float(weights @ volume.sum(axis=1))
+        return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+
+
+def learn_factors(spread: Spread) -> GroupFactors:
+    """The factors, averaged over their priors; all are 1 if these do not gain enough evidence."""
     groups = len(spread.count)
-    if least_gain > 0.0 and not _seem_to_differ(spread):
+    if not _seem_to_differ(spread):
         return GroupFactors.alike(groups)
     logs, log_scale, df = np.zeros((len(DEGREES), groups)), np.zeros(len(DEGREES)), DEGREES[:, None]
     for _ in range(MOST_STEPS):
@@ -126,29 +161,12 @@ def learn_factors(spread: Spread, least_gain: float = LEAST_GAIN) -> GroupFactor
         logs = logs + step
         # The mean of log f is that of the prior: one group without any noise is not the scale.
         a = curvature + 0.5 * df
-        last, log_scale = log_scale, np.mean(logs + _skew(a) - _skew(0.5 * df), axis=1)
+        last, log_scale = log_scale, np.mean(logs + skew(a) - skew(0.5 * df), axis=1)
         if max(np.abs(step).max(), np.abs(last - log_scale).max()) < TOLERANCE:
             break
     curvature = spread.evaluate(logs)[1] + 0.5 * df
-    away = log_scale[:, None] - logs
-    volume = 0.5 * df * (away - np.exp(away) + np.log(0.5 * df)) - gammaln(0.5 * df)
-    volume += gammaln(curvature) - curvature * (np.log(curvature) - 1.0)
-    evidence = np.sum(spread.log_density(logs) + volume, axis=1)
-    weights = np.exp(evidence - evidence.max())
-    gain = float(np.log(np.mean(weights[:-1]) / max(weights[-1], 1e-300)))
-    if not gain > least_gain:
-        return GroupFactors.alike(groups)
-    # Where groups that are alike count, too, they are as probable as all others together.
-    weights[-1] *= len(weights) - 1 if least_gain < 0.0 else 0.0
-    weights /= weights.sum()
-    # The mean and the variance of 1 / f, of the mixture over degrees of freedom.
-    precision = np.exp(away)
-    mean = weights @ precision
-    shape = mean**2 / (weights @ (precision**2 / curvature + (precision - mean) ** 2))
-    degrees = float(1.0 / (weights @ (1.0 / DEGREES)))
-    scale = float(weights @ np.exp(log_scale))
-    inside = float(weights @ volume.sum(axis=1))
-    return GroupFactors(1.0 / mean, 2.0 * shape, degrees, scale, gain, inside)
+    modes = FactorModes(logs, log_scale, curvature, spread.log_density(logs))
+    return modes.average(LEAST_GAIN, alike=0.0)
 
 
 def _seem_to_differ(spread: Spread) -> bool:
@@ -158,7 +176,7 @@ def _seem_to_differ(spread: Spread) -> bool:
     return bool(excess > LEAST_SLOPE * np.sqrt(2.0 * np.sum(curvature**2)))
 
 
-def _skew(shape: Array) -> Array:
+def skew(shape: Array) -> Array:
     """By how much the mean of a log inverse gamma lies above its mode: log(a) - digamma(a)."""
     return 1.0 / (2.0 * shape) + 1.0 / (12.0 * shape**2)
 
@@ -171,8 +189,6 @@ def let_groups_differ(
     sample: GroupSample,
     noise: Noise,
     learn: Callable[[GroupSample, SharedPrior], SharedPrior],
-    *,
-    relative: bool,
 ) -> SharedPrior:
     """What groups share, given a factor for the noise of each, and for its effects.
 
@@ -186,19 +202,16 @@ def let_groups_differ(
         Where it is known, or has a given prior, it is the same in all groups.
     learn
         Learns what groups share from a sample in which they do not differ, near another prior.
-    relative
-        Whether effects vary in units of the noise of their own group, and with its factor.
     """
     factors = _Factors.even(len(sample.rows))
     for _ in range(MOST_TURNS):
-        last, factors = factors, factors.learn(sample, prior, noise, relative=relative)
+        last, factors = factors, factors.learn(sample, prior, noise)
         if not factors.differ:
             return prior if not last.differ else learn(sample, prior)
-        v = factors.noise.values
-        prior = learn(sample.scale(v, v if relative else factors.effects.values), prior)
+        prior = learn(sample.scale(factors.noise.values, factors.effects.values), prior)
         if factors.distance(last) <= NEAR:
             break
-    return factors.tell(prior, sample, noise, relative=relative)
+    return factors.tell(prior, sample, noise)
 
 
 @dataclass(frozen=True)
@@ -222,56 +235,34 @@ class _Factors:
         effects = np.log(self.effects.values / other.effects.values)
         return float(np.abs(np.append(noise, effects)).max(initial=0.0))
 
-    def learn(
-        self, sample: GroupSample, prior: SharedPrior, noise: Noise, *, relative: bool
-    ) -> _Factors:
+    def learn(self, sample: GroupSample, prior: SharedPrior, noise: Noise) -> _Factors:
         """The factors given what groups share; first those that differ more."""
-        variance = _noise_variance(sample, prior, noise)
+        variance = compute_noise_variance(sample.count, prior.n_means, prior.residual, noise)
         if not 0.0 < variance < np.inf:
             return _Factors.even(len(sample.rows))
-        given = any(noise.parameters)
-        if relative:
-            spread = _compute_errors(sample, prior, variance)
-            told = not given and spread.count.sum() > prior.n_means
-            return replace(self, noise=learn_factors(spread, OCCAM_WINDOW)) if told else self
         parts = _compute_parts(sample, prior, variance)
         effects = learn_factors(parts.of_effects(self.noise.values))
-        if given:
+        if any(noise.parameters):
             return _Factors(self.noise, effects)
         noises = learn_factors(parts.of_noise(self.effects.values))
         if noises.gain < effects.gain:
             return _Factors(learn_factors(parts.of_noise(effects.values)), effects)
         return _Factors(noises, learn_factors(parts.of_effects(noises.values)))
 
-    def tell(
-        self, prior: SharedPrior, sample: GroupSample, noise: Noise, *, relative: bool
-    ) -> SharedPrior:
+    def tell(self, prior: SharedPrior, sample: GroupSample, noise: Noise) -> SharedPrior:
         """The prior with the noise of each group, and with the evidence of all factors."""
         logs = np.log(self.noise.values) @ sample.counts
         volume = self.noise.log_volume + self.effects.log_volume
         told = replace(
             prior,
             log_determinants=prior.log_determinants + 2.0 * volume - float(logs),
-            ratio=None if relative else np.append(self.noise.values / self.effects.values, 1.0),
+            ratio=np.append(self.noise.values / self.effects.values, 1.0),
         )
         if np.isinf(self.noise.df):
             return told
-        variance, df, flat = (
-            _noise_variance(sample, prior, noise),
-            self.noise.df,
-            count_flat(prior),
-        )
+        variance = compute_noise_variance(sample.count, prior.n_means, prior.residual, noise)
+        df, flat = self.noise.df, count_flat(prior)
         rows = GroupBank.of(sample.rows).posteriors(prior.priors)[:, -1] ** 2 + sample.residuals
-        if relative:
-            # How far factors lie apart is one thing, and how well the others tell their scale.
-            others = _count_errors(sample, prior)
-            others = np.maximum(others.sum() - prior.n_means - np.append(others, 0.0), 0.0)
-            degrees = df * others / (df + others)
-            own = np.column_stack([degrees - flat, degrees * variance * self.noise.scale])
-            equal = have_equal_targets(sample.rows[:, :, -1], sample.residuals)
-            errors = np.maximum(sample.counts - flat, 0.0)
-            own[:-1] -= equal[:, None] * np.column_stack([errors, rows])
-            return replace(told, own_noise=own)
         new = [[df - flat, df * variance * self.noise.match_interval()]]
         known, variance = self.noise.degrees, variance * self.noise.scale
         residual = known * self.noise.values * variance - rows
@@ -315,25 +306,6 @@ def _compute_parts(sample: GroupSample, prior: SharedPrior, variance: float) -> 
     return _Parts(squares, np.maximum(effects, 0.0), count, residual)
 
 
-def _compute_errors(sample: GroupSample, prior: SharedPrior, variance: float) -> Spread:
-    """The errors of each group, its coefficients integrated: all of their variance is its own."""
-    white = whiten_groups(prior.root, sample.rows)[0]
-    errors = white[:, :, -1] - white[:, :, :-1] @ prior.mean
-    none, count = np.zeros((len(errors), 0)), _count_errors(sample, prior)
-    residual = (np.sum(errors**2, axis=1) + sample.residuals) / variance
-    return Spread(none, none, none, count, np.where(count > 0.0, residual, 0.0))
-
-
-def _count_errors(sample: GroupSample, prior: SharedPrior) -> Array:
-    """(g,) errors that tell of each group's noise.
-
-    None where all targets are the same: a group may pay rarely, and has not yet.
-    """
-    flat = np.count_nonzero(np.diag(prior.root) == 0.0)
-    equal = have_equal_targets(sample.rows[:, :, -1], sample.residuals)
-    return np.where(equal, 0.0, np.maximum(sample.counts - flat, 0.0))
-
-
 def _drop_light_groups(sample: GroupSample) -> GroupSample:
     """The sample without the rows of groups that weigh less than they have directions.
 
@@ -347,9 +319,9 @@ def _drop_light_groups(sample: GroupSample) -> GroupSample:
     )
 
 
-def _noise_variance(sample: GroupSample, prior: SharedPrior, noise: Noise) -> float:
+def compute_noise_variance(count: float, n_means: int, residual: float, noise: Noise) -> float:
     """The variance of the noise that all groups share."""
-    precision = noise.precision(sample.count - prior.n_means, prior.residual)
+    precision = noise.precision(count - n_means, residual)
     return 1.0 / precision if precision > 0.0 else np.inf
 
 
@@ -358,4 +330,13 @@ def count_flat(prior: SharedPrior) -> float:
     return float(np.count_nonzero(np.diagonal(prior.new_group_prior)[:-1] == 0.0))
 
 
-__all__ = ["GroupFactors", "Spread", "count_flat", "learn_factors", "let_groups_differ"]
+__all__ = [
+    "FactorModes",
+    "GroupFactors",
+    "Spread",
+    "compute_noise_variance",
+    "count_flat",
+    "learn_factors",
+    "let_groups_differ",
+    "skew",
+]

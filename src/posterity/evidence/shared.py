@@ -28,10 +28,12 @@ from posterity.evidence._group_deviance import (
     MeansRegression,
     compute_expected_root,
     find_covariance,
+    triangulate_groups,
 )
-from posterity.evidence._group_frame import CONSTANT, GroupFrame, triangulate
+from posterity.evidence._group_frame import CONSTANT, Frame, triangulate
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior, make_factor
 from posterity.factor import Factor
+from posterity.factor.grouped import GroupBank
 from posterity.factor.parallel import limit_blas_threads
 from posterity.noise import Noise
 
@@ -74,12 +76,12 @@ def learn_prior(
     scale
         What is known beforehand of rows under a likelihood.
     """
-    frame = GroupFrame.of(sample, noise, intercept=intercept, eta=scale)
+    frame = Frame.of(sample, noise, intercept=intercept, eta=scale)
     p = len(frame.root)
     means, free = frame.to_whitened(mean), free[frame.independent]
     if p == 0 or len(sample.rows) == 0 or not frame.is_informative:
         root = np.eye(p) / np.sqrt(frame.scale)
-        return _make_shared_prior(frame, root, MeansRegression(frame, means, free, root))
+        return make_shared_prior(root, MeansRegression(frame, means, free, root))
     with limit_blas_threads(p * (p + 1) // 2):
         best = find_covariance(frame, noise, means, free, tolerance, near).diagonalize()
     root, expected = (
@@ -87,7 +89,7 @@ def learn_prior(
         for each in (best.root, compute_expected_root(best))
     )
     fitted = MeansRegression(frame, means, free, root)
-    prior = _make_shared_prior(frame, expected, MeansRegression(frame, means, free, expected))
+    prior = make_shared_prior(expected, MeansRegression(frame, means, free, expected))
     # The noise and the evidence are those of the best D: under a larger one less seems noise.
     return replace(
         prior,
@@ -96,18 +98,6 @@ def learn_prior(
         log_determinants=fitted.log_determinants,
         strength=best.prior.strength,
     )
-
-
-def with_given_precision(
-    sample: GroupSample,
-    prior: Factor,
-    free: NDArray[np.bool_],
-    scale: EtaScale | None = None,
-) -> SharedPrior:
-    """The free means learned, under the precision of ``prior``; where that is flat they are 0."""
-    frame = GroupFrame.identity(sample, scale)
-    root, mean = prior.root.copy(), prior.coefficients()[:, 0]
-    return _make_shared_prior(frame, root, MeansRegression(frame, mean, free, root))
 
 
 def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: bool) -> Factor:
@@ -136,71 +126,48 @@ def make_unit_information_prior(sample: GroupSample, mean: Array, *, intercept: 
     return make_factor(np.sqrt(rows) * root, mean)
 
 
-def learn_from_all(
-    sample: GroupSample,
-    prior: SharedPrior,
-    free: NDArray[np.bool_],
-    scale: EtaScale | None = None,
-) -> SharedPrior:
-    """Return the statistics of all groups under a prior that was learned from some."""
-    frame = GroupFrame.identity(sample, scale)
-    return _make_shared_prior(
-        frame, prior.root, MeansRegression(frame, prior.mean, free, prior.root)
-    )
-
-
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _make_shared_prior(frame: GroupFrame, root: Array, means: MeansRegression) -> SharedPrior:
+def make_shared_prior(root: Array, means: MeansRegression) -> SharedPrior:
     """The prior in the coefficients themselves, and the one that each group gets."""
-    groups, sample = len(frame.rows), frame.sample
+    frame, sample, groups = means.frame, means.frame.sample, len(means.target)
     noise = np.ones(groups) if sample.noise is None else sample.noise
     effects = np.ones(groups) if sample.effects is None else sample.effects
-    priors = [_make_prior(frame, root, means, means.factor)]
-    if groups <= FEW_GROUPS:
-        priors[:0] = [
-            _make_prior(frame, root, means, means.without(g), noise=noise[g], effects=effects[g])
-            for g in range(groups)
-        ]
-    elif sample.noise is not None:  # the mean is known so well that only effects count
-        priors[:0] = np.sqrt(noise / effects)[:, None, None] * priors[0]
+    own = groups if groups <= FEW_GROUPS else 0
+    each = np.append(noise[:own], 1.0), np.append(effects[:own], 1.0)
+    priors = _make_priors(root, means, *each)
+    if not own and sample.noise is not None:  # the mean is known so well that only effects count
+        priors = np.concatenate([np.sqrt(noise / effects)[:, None, None] * priors, priors])
     return SharedPrior(
         frame.expand_root(root),
         frame.from_whitened(means.mean),
-        np.array(priors),
+        priors,
         means.residual,
         means.n_flat,
         means.log_determinants,
     )
 
 
-def _make_prior(
-    frame: GroupFrame,
-    root: Array,
-    means: MeansRegression,
-    factor: Factor,
-    *,
-    noise: float = 1.0,
-    effects: float = 1.0,
-) -> Array:
-    """The triangle of w where ``root (w - m) = noise`` and m has the triangle ``factor``.
+def _make_priors(root: Array, means: MeansRegression, noise: Array, effects: Array) -> Array:
+    """The triangles of w where ``root (w - m) = noise``, for m what all other groups say.
 
-    Of a group, in units of its own noise, whose effects have a variance of their own.
+    Of each group in units of its own noise, whose effects have a variance of their own; the last is
+    that of a group that is in no others.
     """
-    p, f = len(root), factor.n_coefficients
-    root = root * np.sqrt(noise / effects)
-    both = Factor(f + p)
-    relation = np.concatenate([-root[:, means.free], root], axis=1)
-    both.append(relation, (root @ means.fixed)[:, None])
-    block = np.zeros((f, f + p))
-    block[:, :f] = np.sqrt(noise) * factor.root
-    both.append(block, np.sqrt(noise) * factor.moments)
-    rows = np.zeros((p, len(frame.independent)))
-    rows[:, frame.independent] = both.root[f:, f:] @ frame.root
-    prior = Factor(len(frame.independent))
-    prior.append(rows, np.ascontiguousarray(both.moments[f:]))
-    prior.append(frame.pins, np.zeros((len(frame.pins), 1)))
-    # It fits itself by construction: the residual is rounding, not data.
-    prior.residual_root[...] = 0.0
-    return prior.triangle
+    frame, (p, f), groups = means.frame, (len(root), means.columns.shape[2]), len(noise)
+    relation = np.column_stack([-root[:, means.free], root, root @ means.fixed])
+    both = np.zeros((groups, f + p, f + p + 1))
+    known = np.sqrt(noise)[:, None, None] * means.without_each(groups - 1)
+    both[:, :f, :f], both[:, :f, -1] = known[:, :, :-1], known[:, :, -1]
+    both[:, f:] = np.sqrt(noise / effects)[:, None, None] * relation
+    told = triangulate_groups(both).rows()[:, f:, f:]
+    pins = frame.pins
+    rows = np.zeros((groups, p + len(pins), len(frame.independent) + 1))
+    rows[:, :p, :-1][:, :, frame.independent] = told[:, :, :-1] @ frame.root
+    rows[:, :p, -1], rows[:, p:, :-1] = told[:, :, -1], pins
+    # Without columns that depend on others these are triangles.
+    bank = GroupBank.of(rows) if frame.independent.all() else triangulate_groups(rows)
+    # They fit themselves by construction: the residuals are rounding, not data.
+    bank.packed[:, -1] = 0.0
+    return bank.triangles

@@ -77,7 +77,7 @@ class GroupBank:
         groups, p, _ = rows.shape
         bank = cls(p)
         bank.grow(groups)
-        bank.packed[...] = packed(np.pad(rows, ((0, 0), (0, 1), (0, _compute_padding(p)))))
+        bank.packed[...] = packed(np.concatenate([rows, np.zeros((groups, 1, p + 1))], axis=1))
         return bank
 
     def __getstate__(self) -> dict[str, Any]:
@@ -377,10 +377,6 @@ def have_equal_targets(moments: Array, residuals: Array) -> NDArray[np.bool_]:
     """
     differences = np.sum(np.square(moments[:, 1:]), axis=1) + residuals
     return np.asarray(differences <= ROUNDING * np.square(moments[:, 0]))
-
-
-def _compute_padding(p: int) -> int:
-    return kernel.leading_dimension(p + 1) - (p + 1)
 
 
 def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:

@@ -43,8 +43,10 @@ def count_workers() -> int:
 
 def split_rows(n_rows: int, width: int, threads: int | None = None) -> list[slice]:
     """Cut ``n_rows`` rows into one run for each core that is worth starting."""
-    threads = count_workers() if threads is None else threads
-    parts = max(1, min(threads, n_rows * width * width // SMALLEST_SHARE))
+    parts = n_rows * width * width // SMALLEST_SHARE
+    if parts > 1:
+        parts = min(count_workers() if threads is None else threads, parts)
+    parts = max(1, parts)
     edges = [n_rows * part // parts for part in range(parts + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]
 

@@ -188,7 +188,7 @@ HOMES = {
     "HeldDecision": "posterity.bandits.delayed",
     "Roster": "posterity.bandits.roster",
     "GroupedArms": "posterity.bandits.sharing",
-    "SeparateArms": "posterity.bandits.sharing",
+    "SeparateArms": "posterity.bandits.separate",
     "SharedArms": "posterity.bandits.sharing",
     "Baseline": "posterity.bandits.wrappers",
     "Budget": "posterity.bandits.wrappers",
@@ -214,6 +214,7 @@ CACHES: dict[str, dict[str, object]] = {
     "SparsePosterior": {"_reading": None, "_pattern": None},
     "Centres": {"_active": None},
     "DiagonalPosterior": {"_kept": None},
+    "SeparateArms": {"tables": {}},
     "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},
 }
 

@@ -8,6 +8,7 @@ from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.support import Support
 from posterity.off_policy.targets import Always
+from posterity.off_policy.what_if import WhatIf, what_if
 
 __all__ = [
     "Always",
@@ -16,6 +17,8 @@ __all__ = [
     "Log",
     "NotBetterError",
     "Support",
+    "WhatIf",
     "evaluate",
     "learn",
+    "what_if",
 ]

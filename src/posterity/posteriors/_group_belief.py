@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.group_noises import GivenPrior, let_noises_differ
 from posterity.evidence.group_variances import let_groups_differ
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
 from posterity.evidence.shared import (
     learn_prior,
     make_unit_information_prior,
-    with_given_precision,
 )
 from posterity.factor import Factor
 from posterity.noise import Noise
@@ -62,13 +62,14 @@ class GroupBelief:
         scale: EtaScale | None = None,
     ) -> SharedPrior:
         """The prior that the groups share; the search for it may begin near another one."""
-        precision = self.precision
-        if precision is None and self.unit:
+        precision, differ = self.precision, scale is None and sample.is_whole
+        if self.unit:
             precision = make_unit_information_prior(sample, self.mean, intercept=intercept)
+        if precision is not None:
+            given = GivenPrior.of(sample, precision, self.free, scale)
+            return let_noises_differ(given, noise) if differ else given.share()
 
         def learn(sample: GroupSample, near: SharedPrior | None) -> SharedPrior:
-            if precision is not None:
-                return with_given_precision(sample, precision, self.free, scale)
             return learn_prior(
                 sample,
                 noise,
@@ -81,9 +82,7 @@ class GroupBelief:
             )
 
         prior = learn(sample, near)
-        if scale is not None or not sample.is_whole:
-            return prior
-        return let_groups_differ(prior, sample, noise, learn, relative=precision is not None)
+        return let_groups_differ(prior, sample, noise, learn) if differ else prior
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions import Mixture
+from posterity.distributions import Mixture, MultivariateMixture
 from posterity.distributions.mixing import tabulate
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank, combine_prior_with_data
@@ -33,8 +33,7 @@ from posterity.posteriors.runs import (
 
 Array = NDArray[np.float64]
 
-# Weight, in rows, of the noise's prior in a new run: with fewer its predictions, and with them
-# every mixture, would have no variance.
+# Rows that the noise's prior weighs in a new run: with fewer, mixtures would have no variance.
 NOISE_ROWS = 3.0
 # The start of a new run is computed again once the rows or the noise have changed by this much.
 RESTART_CHANGE = 0.02
@@ -301,6 +300,17 @@ class BankedRuns(Runs):
             members.append(self.fresh.copy_with_factor(factor))
         return members, weights
 
+    def joint(self, *names: tuple[str, ...]) -> Any:
+        """Joint distribution of [intercept, coefficients]: all runs are solved together."""
+        (bank, df, weights), p = self._ahead(), self.bank.n_coefficients
+        roots, right = bank.triangles[:, :p, :p], bank.triangles[:, :, p : p + 1]
+        if not np.diagonal(roots, axis1=1, axis2=2).all():
+            return super().joint(*names)
+        means = np.linalg.solve(roots, right[:, :p])[:, :, 0]
+        parts = zip(means, roots, df, right[:, p, 0] ** 2, strict=True)
+        each = [self.fresh.noise.posterior(*part, *names) for part in parts]
+        return MultivariateMixture(each, weights)
+
 
 class RunsPath(ReadRows):
     """Learns and predicts single rows in ``runs``, in place, as a call for each row would.
@@ -322,10 +332,8 @@ class RunsPath(ReadRows):
             raise ValueError(f"weight is {weight}: it must be finite and not negative")
         values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
         if values.shape != self._row[0].shape:
-            raise ValueError(
-                f"x has {values.shape[1]} features, but the rows learned have "
-                f"{self._row[0].shape[1]}: give the same features"
-            )
+            given, known = values.shape[1], self._row[0].shape[1]
+            raise ValueError(f"x has {given} features: give {known}, as in the rows learned")
         # Rows that can't be learned are left to the general code, which says why.
         if self._closed or weight == 0.0 or not abs(y) <= largest:
             return False

@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.evidence.group_noises import GivenPrior
 from posterity.evidence.group_variances import count_flat
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
-from posterity.evidence.shared import learn_from_all
 from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
@@ -359,7 +359,8 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            prior = learn_from_all(self._sample(bank.size), prior, self.belief.free, self._scale)
+            known = self._sample(bank.size), prior.root, prior.mean
+            prior = GivenPrior(*known, self.belief.free, self._scale).share()
         value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
         return value if self.sites is None else value + self.sites.log_scale
 
@@ -656,12 +657,8 @@ def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
     which: slice | Slots = slice(None)
     if bank.size > most:
         which = np.arange(most) * bank.size // most
-    return GroupSample(
-        bank.rows(which),
-        bank.count[which].copy(),
-        bank.residuals(which),
-        bank.size <= most,
-    )
+    counts, residuals = bank.count[which].copy(), bank.residuals(which)
+    return GroupSample(bank.rows(which), counts, residuals, bank.size <= most)
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]

@@ -41,6 +41,7 @@ def intervals_report(
     header: Sequence[str],
     lines: Sequence[EstimateRow],
     over_time: Sequence[dict[str, Any]] = (),
+    along: Sequence[dict[str, Any]] = (),
     unit: str = "",
 ) -> str:
     """Make a self-contained HTML page about estimates with intervals.
@@ -56,6 +57,8 @@ def intervals_report(
     lines : sequence of EstimateRow
     over_time : rows of "rows", "name", "value", "low" and "high", optional
         How the estimates came to be.
+    along : rows of "rows", "name", "propensity", "value", "low" and "high", optional
+        What each arm of a log earned in parts of it, and how probable it was.
     unit : str
         Of the estimates; default that of the target.
 
@@ -86,8 +89,8 @@ def intervals_report(
     ]
     if drawn:
         axis = {"field": "name", "type": "nominal", "title": None, "sort": None}
-        value = charts.quantity("value", unit)
-        ends = charts.quantity("low", unit), charts.quantity("high")
+        near = {"zero": not along}  # what policies earn is not compared with 0
+        value, *ends = (charts.quantity(one, unit, scale=near) for one in ("value", "low", "high"))
         spec = charts.chart(
             "Estimates and their intervals",
             drawn,
@@ -101,9 +104,34 @@ def intervals_report(
         page.section("Side by side", page.chart(spec, caption, numbers))
     if over_time:
         page.section("As rows came", _draw_course(page, unit, list(over_time), numbers))
+    if along:
+        _draw_arms(page, unit, along)
     page.section("The numbers", numbers)
     describe_command(page, about)
     return page.html()
+
+
+def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
+    """Probabilities and rewards of arms in parts of a log, where they are known."""
+    several = list(dict.fromkeys(str(value["name"]) for value in along))
+    x = charts.rows_seen(along[-1]["rows"], "rows")
+    for title, unit_shown, fields in (
+        ("How probable each arm was", "probability", ("propensity",)),
+        ("What each arm earned", unit, ("value", "low", "high")),
+    ):
+        known = [row for row in along if np.isfinite([row[field] for field in fields]).all()]
+        if not known:
+            continue
+        shown = {field: (field, ".4~g") for field in fields}
+        tooltips = charts.tooltip(rows=("decisions", ",.0f"), name=("arm", ""), **shown)
+        y = charts.quantity(fields[0], unit_shown)
+        curves = charts.curves("name", several, x, y, tooltips, opacity=0.15)
+        spec = charts.chart(title, known, curves if len(fields) > 1 else curves[1:])
+        cells = [
+            [f"{row['rows']:,}", row["name"], *(f"{row[f]:.4g}" for f in fields)] for row in known
+        ]
+        caption = "Means in parts of the log, up to this decision, and the intervals of rewards."
+        page.section(title, page.chart(spec, caption, table(("decisions", "arm", *fields), cells)))
 
 
 def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> Html:

@@ -1,0 +1,135 @@
+"""Arms that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from posterity.bandits.arms import (
+    Arms,
+    Rewards,
+    is_known,
+    learn,
+    learn_one,
+    predict_rewards,
+    refuse_features,
+)
+from posterity.bandits.beliefs import StudentBeliefs, get_beliefs
+from posterity.bandits.mixed import make_beliefs
+from posterity.bandits.probability_best import Mask
+from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
+from posterity.generalized.base import GeneralizedModel
+from posterity.linear import BayesianLinearRegression
+from posterity.transaction import make_branch
+
+Array = NDArray[np.float64]
+
+# Weight, degrees of freedom, location and scale of what nothing is known of.
+NOTHING = np.array([1.0, np.inf, 0.0, np.inf])[:, None, None]
+
+
+@dataclass
+class SeparateArms(Arms):
+    """A model of its own for each arm.
+
+    Only a cache are ``tables``, what was read of arms that have learned nothing since.
+    """
+
+    prototype: Any
+    models: list[Any] = field(default_factory=list)
+    tables: Mapping[int, Callable[[Array], Array]] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"tables": {}}
+
+    def branch(self) -> SeparateArms:
+        """See :class:`Arms`."""
+        return SeparateArms(self.prototype, [make_branch(model) for model in self.models])
+
+    def grow(self, count: int, features: ArrayLike | None) -> None:
+        """See :class:`Arms`."""
+        refuse_features(features)
+        self.models += [clone(self.prototype) for _ in range(count - len(self.models))]
+
+    def learn(self, rows: Rewards) -> None:
+        """See :class:`Arms`."""
+        self.tables = {}
+        for arm in np.unique(rows.arms):
+            some = rows.of(rows.arms == arm)
+            learn(self.models[arm], some.X, some)
+
+    def learn_one(self, x: Any, arm: int, reward: float, weight: float) -> None:
+        """See :class:`Arms`."""
+        self.tables = {place: one for place, one in self.tables.items() if place != arm}
+        learn_one(self.models[arm], x, reward, weight)
+
+    def unlearn(self, rows: Rewards) -> None:
+        """See :class:`Arms`."""
+        self.tables = {}
+        for arm in np.unique(rows.arms):
+            some = rows.of(rows.arms == arm)
+            self.models[arm].unlearn(some.X, some.rewards, some.weights)
+
+    def merge(self, other: SeparateArms) -> None:
+        """See :class:`Arms`."""
+        self.tables = {}
+        for model, its in zip(self.models, other.models, strict=True):
+            if is_known(its):
+                model.merge(its)
+
+    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
+        """See :class:`Arms`."""
+        if isinstance(self.prototype, BayesianLinearRegression):
+            nothing = np.broadcast_to(NOTHING, (4, 1, len(X)))
+            tables = [
+                self._open(arm, model)(X) if is_known(model) else nothing
+                for arm, model in enumerate(self.models)
+            ]
+            return make_beliefs(tables, allowed)
+        eta = self._believe_predictors(X)
+        if eta is None:
+            return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
+        normal = eta[..., 0], np.sqrt(eta[..., 1]), np.full(allowed.shape, np.inf)
+        believed = StudentBeliefs(*map(np.ascontiguousarray, (*normal, allowed)))
+        return RisingBeliefs(believed, self.prototype._likelihood())
+
+    def _open(self, arm: int, model: Any) -> Callable[[Array], Array]:
+        """What tabulates an arm's expected rewards."""
+        if arm not in self.tables:
+            self.tables = {**self.tables, arm: _open_tables(model)}
+        return self.tables[arm]
+
+    def _believe_predictors(self, X: Array) -> Array | None:
+        """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.
+
+        Nor where the eta of an arm is not normal.
+        """
+        if not isinstance(self.prototype, GeneralizedModel):
+            return None
+        nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
+        arms = [model._believe_rows(X) if is_known(model) else nothing for model in self.models]
+        return None if any(arm is None for arm in arms) else np.stack(arms, axis=1)
+
+
+def _open_tables(model: Any) -> Callable[[Array], Array]:
+    """What tabulates expected targets at rows (n, m), by the coefficients as they are now.
+
+    A table (4, M, n) has weights, degrees of freedom, locations and scales of a mixture of M.
+    """
+    joint, posterior = model._joint(), model._posterior
+    waits, offset = bool(model._never_varied().any()), model._offset
+
+    def tabulate(X: Array) -> Array:
+        rows, shift = model._prepare_rows(X, None)
+        table: Array = joint._tabulate(rows, shift)
+        effects = posterior.unseen_effects(rows[:, offset:]) if waits else None
+        if effects is not None:
+            table[3] = np.hypot(table[3], np.sqrt((effects * effects).sum(axis=1)))
+        return table
+
+    return tabulate
