@@ -50,11 +50,11 @@ def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
 
 
 def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
-    """Raise ``ValueError`` for text where numbers are expected, and for two numbers a row."""
-    if np.ndim(targets) > 1:
+    """Raise ``ValueError`` for text, or two numbers a row, where numbers are expected."""
+    if (np.ndim(targets) > 1) != (engine.likelihood.n_numbers > 1):
         raise ValueError(
-            "the target has several columns, and a formula takes one: for intervals, as of "
-            "Censored, take BayesianGeneralizedLinear"
+            "only Censored, as Censored(Weibull()), has targets of two ends: write them as "
+            "'Surv(time, ended) ~ ...' or 'cens(low, high) ~ ...'"
         )
     labels = engine.likelihood == Bernoulli() and design.formula.trials is None
     if isinstance(next(iter(targets), None), str) and not labels:

@@ -258,8 +258,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
         if statistics.skewed is not None:
-            others = statistics.skewed.without(rows)
-            statistics.skewed = others if len(others) else None
+            statistics.skewed = statistics.skewed.without(rows) or None
         if statistics.phi is not None:
             self._settle(statistics.phi.unlearn(self.likelihood, self._believe(rows)))
 
@@ -487,9 +486,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self._gather(rows, *compute_cavity(mean + rows.offsets, variance, precision, shift))
 
     def _gather(self, rows: SiteRows, mean: Array, variance: Array) -> BelievedRows:
-        if self.memory.forgets:  # coefficients that move are no longer those that parameters met
-            return BelievedRows(rows.y, mean, variance, rows.weights)
-        return BelievedRows(rows.y, mean, variance, rows.weights, rows.X, rows.offsets)
+        # Coefficients that move are no longer those that parameters met.
+        beside = () if self.memory.forgets else (rows.X, rows.offsets)
+        return BelievedRows(rows.y, mean, variance, rows.weights, *beside)
 
     def _choose_approximation(self, together: bool) -> Approximation:
         """Return how the sites of the rows were found, which those fitted together may know."""
