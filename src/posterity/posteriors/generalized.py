@@ -461,7 +461,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             variance = np.where(np.isinf(variance), known.vague_variance, variance)
         if spread is None:
             return known.predictive(mean, variance)
-        points = ((known.with_parameter(point[:, 1:]), mean + point[:, 0]) for point in spread)
+        open_ = self.likelihood  # of which ``known`` may be one value
+        points = ((open_.with_parameter(point[:, 1:]), mean + point[:, 0]) for point in spread)
         parts = [one.predictive(centre, variance) for one, centre in points]
         return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
 
