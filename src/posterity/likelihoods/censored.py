@@ -102,7 +102,8 @@ class Censored(Wrapped):
         named_row(y, known, "one end must be finite, and it is the lower one that may be -inf")
         self._check_some(low, low == high)
         known = self.with_parameter(np.ones(len(self.parameters)))
-        possible = known.log_density(y, known.start(y)) > -np.inf
+        with np.errstate(all="ignore"):
+            possible = known.log_density(y, known.start(y)) > -np.inf
         named_row(y, possible, f"{type(self.likelihood).__name__} has no targets between these")
 
     def mean(self, eta: Array) -> Array:

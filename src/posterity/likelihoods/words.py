@@ -52,7 +52,8 @@ def read_likelihood(given: Any, *more: str) -> Likelihood:
     """The likelihood of a name, or itself; the message of an error lists ``more`` names, too.
 
     A name may be followed by the numbers that the likelihood takes: "ordinal:5", "tweedie:1.6",
-    "student t:4,0.3". Blanks, hyphens and underscores make no difference: "lognormal", "log-normal".
+    "student t:4,0.3". Blanks, hyphens, underscores and capitals make no difference:
+    "lognormal", "log-normal".
 
     Examples
     --------
