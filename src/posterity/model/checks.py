@@ -51,10 +51,11 @@ def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
 
 def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
     """Raise ``ValueError`` for text, or two numbers a row, where numbers are expected."""
-    if (np.ndim(targets) > 1) != (engine.likelihood.n_numbers > 1):
+    two = np.ndim(targets) > 1 or engine.likelihood.n_numbers > 1
+    if two and not design.formula.has_ends:
         raise ValueError(
-            "only Censored, as Censored(Weibull()), has targets of two ends: write them as "
-            "'Surv(time, ended) ~ ...' or 'cens(low, high) ~ ...'"
+            "targets of several columns, as the two ends under Censored, are written in the "
+            "formula: 'Surv(time, ended) ~ ...' or 'cens(low, high) ~ ...'"
         )
     labels = engine.likelihood == Bernoulli() and design.formula.trials is None
     if isinstance(next(iter(targets), None), str) and not labels:
