@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions._limits import interval_ends
 from posterity.kernel.values import read_floats
 from posterity.likelihoods.censored import score_ends
-from posterity.linear.inputs import read_target
+from posterity.linear.inputs import read_target, read_weights
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class PredictsSurvival:
         ends = read_target(y, known.n_numbers)
         known.check_targets(ends)
         scores = score_ends(self.predict_distribution(X), *ends.T)
-        return float(np.average(scores, weights=sample_weight))
+        return float(np.average(scores, weights=read_weights(sample_weight, len(ends))))
 
     def predict_survival(
         self, X: Any, times: ArrayLike, *, offset: ArrayLike | None = None
