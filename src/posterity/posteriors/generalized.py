@@ -298,9 +298,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        if self.statistics.phi is not None:
-            return False
-        if self.keeps_first_rows and self.statistics.start is None:
+        starts = self.keeps_first_rows and self.statistics.start is None
+        if starts or self.statistics.phi is not None:
             return False
         return self.likelihood.kernel_code is not None and self.inner.memory.compiles_sites
 
@@ -461,8 +460,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             variance = np.where(np.isinf(variance), known.vague_variance, variance)
         if spread is None:
             return known.predictive(mean, variance)
-        open_ = self.likelihood  # of which ``known`` may be one value
-        points = ((open_.with_parameter(point[:, 1:]), mean + point[:, 0]) for point in spread)
+        points = ((self.likelihood.with_parameter(at[:, 1:]), mean + at[:, 0]) for at in spread)
         parts = [one.predictive(centre, variance) for one, centre in points]
         return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
 
