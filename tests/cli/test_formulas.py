@@ -100,8 +100,33 @@ def test_successes_of_trials_and_files_from_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("formula", "words", "likelihood", "forgetting"),
+    [
+        ("ms ~ days", "gamma", "gamma", "none"),
+        ("Surv(ms, seen) ~ days", "lognormal", "log normal", "none"),
+        ("seen ~ days", "poisson", "poisson", "exponential:0.99"),
+    ],
+)
+def test_likelihoods_and_memories_by_words(
+    tmp_path: Path, formula: str, words: str, likelihood: str, forgetting: str
+) -> None:
+    rng = np.random.default_rng(0)
+    days = rng.normal(size=30)
+    frame = pd.DataFrame({"days": days, "ms": rng.gamma(2.0, np.exp(days)), "seen": days > -0.5})
+    frame["seen"] = frame["seen"].astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    kept, how = tmp_path / "m.posterity", ("--model", words, "--forgetting", forgetting)
+    done("fit", tmp_path / "t.csv", "--formula", formula, *how, "--output", kept)
+    memory = None if forgetting == "none" else forgetting
+    expected = Model(formula, likelihood, forgetting=memory).fit(frame).predict(frame)
+    found = pd.read_csv(io.StringIO(done("predict", kept, tmp_path / "t.csv")))
+    np.testing.assert_allclose(found["mean"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--formula", MIXED, "--forgetting", "window:50"), "supports only Stabilized"),
         (("--formula", MIXED, "--features", "days"), "--features does not go with --formula"),
         (("--formula", MIXED, "--target", "y"), "--target does not go with --formula"),
         (("--formula", MIXED, "--model", "robust"), "take linear, logistic or poisson"),

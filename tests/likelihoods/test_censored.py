@@ -20,8 +20,10 @@ from posterity.likelihoods import (
     Poisson,
     Weibull,
 )
+from posterity.likelihoods.censored import score_ends
 
 LIFETIME = Censored(Weibull())
+ENDED = np.array([[1.0, 1.0], [2.0, np.inf], [3.0, 3.0]])
 
 
 def make_rows(n=120, seed=3):
@@ -174,3 +176,14 @@ def test_a_window_of_censored_rows_knows_the_last_ones(shape):
         window.learn_one(x, ends)
     last = BayesianGeneralizedLinear(Censored(Weibull(shape))).fit(X[10:], y[10:])
     assert_allclose(window.coef_, last.coef_, atol=1e-3)
+
+
+def test_scores_of_targets_with_two_ends_are_log_scores_or_say_where_they_are():
+    model = BayesianGeneralizedLinear(Censored(Exponential())).fit(np.zeros((3, 1)), ENDED)
+    assert model.score(np.zeros((3, 1)), ENDED) == pytest.approx(
+        np.mean(score_ends(model.predict_distribution(np.zeros((3, 1))), *ENDED.T))
+    )
+    with pytest.raises(ValueError, match="score_survival"):
+        model.predict_distribution(np.zeros((3, 1))).crps(ENDED)
+    with pytest.raises(ValueError, match="lower end"):
+        model.score(np.zeros((1, 1)), [[2.0, 1.0]])

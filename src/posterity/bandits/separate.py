@@ -107,9 +107,9 @@ class SeparateArms(Arms):
     def _believe_predictors(self, X: Array) -> Array | None:
         """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.
 
-        Nor where the eta of an arm is not normal.
+        Nor where the eta of an arm is not normal, or arms learn parameters apart.
         """
-        if not isinstance(self.prototype, GeneralizedModel):
+        if not isinstance(self.prototype, GeneralizedModel) or self.prototype._likelihood().learned:
             return None
         nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
         arms = [model._believe_rows(X) if is_known(model) else nothing for model in self.models]

@@ -9,19 +9,25 @@ import click
 from click.core import ParameterSource
 
 from posterity.cli.options import READING_OPTIONS
+from posterity.forgetting.words import parse
 from posterity.io.reading import ReadSettings
 from posterity.io.text_format import TextFormat
 from posterity.io.wide import WideStream, open_wide
+from posterity.likelihoods.words import is_name
 from posterity.model import Model
 from posterity.model.formula import read_formula
 from posterity.words import parse_one
 
-LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli", "poisson": "poisson"}
+# Words of the command that are no names of likelihoods.
+LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli"}
 # Options that go with a formula, which says itself what is learned from what.
-KEPT = {"file", "output", "formula", "model", "weight", "missing", "batch_rows", "memory", "quiet"}
+KEPT = {
+    "file", "output", "formula", "model", "forgetting", "weight", "missing", "batch_rows", "memory",
+    "quiet",
+}  # fmt: skip
 
 
-def make_formula_model(formula: str, words: str) -> Model:
+def make_formula_model(formula: str, words: str, forgetting: str) -> Model:
     """The model of a formula; ``ValueError`` for options that do not go with one."""
     context = click.get_current_context()
     for option in context.command.params:
@@ -31,12 +37,15 @@ def make_formula_model(formula: str, words: str) -> Model:
             raise ValueError(f"{option.opts[0]} does not go with --formula: leave it out")
     parsed = parse_one(words)
     family = parsed.family or "linear"
-    if family not in LIKELIHOODS or parsed.basis or parsed.prior or parsed.forgetting:
+    likelihood = LIKELIHOODS.get(family, family)
+    known = family in LIKELIHOODS or is_name(family.partition(":")[0])
+    if not known or parsed.basis or parsed.prior or parsed.forgetting:
         raise ValueError(
-            f"--model {words} does not go with --formula: take linear, logistic or poisson"
+            f"--model {words} does not go with --formula: take linear, logistic or poisson, or "
+            "another likelihood, as gamma or ordinal:5; memories have the option --forgetting"
         )
     trials = read_formula(formula).trials is not None
-    return Model(formula, "binomial" if trials else LIKELIHOODS[family])
+    return Model(formula, "binomial" if trials else likelihood, forgetting=parse(forgetting))
 
 
 def open_formula_table(

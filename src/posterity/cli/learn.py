@@ -41,7 +41,9 @@ def fit(settings: FitSettings) -> None:
     check_place(settings.output)
     formula = settings.formula
     learner = (
-        make_model(settings) if formula is None else make_formula_model(formula, settings.model)
+        make_model(settings)
+        if formula is None
+        else make_formula_model(formula, settings.model, settings.forgetting)
     )
     if settings.log_target:
         check_log_target(learner)

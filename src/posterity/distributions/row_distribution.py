@@ -126,7 +126,7 @@ class RowDistribution:
         ndarray
             Natural logarithms; 0 for flat rows, and a flat component counts with density 1.
         """
-        return self._logpdf(as_floats(y))
+        return self._logpdf(self._targets(y))
 
     def pdf(self, y: ArrayLike) -> FloatArray:
         """Density at y, in inverse units of the target; 1 for flat rows.
@@ -156,7 +156,7 @@ class RowDistribution:
         -------
         ndarray
         """
-        return self._cdf(as_floats(y))
+        return self._cdf(self._targets(y))
 
     def sf(self, y: ArrayLike) -> FloatArray:
         """Probability of a target above y (1 - cdf, without its loss of digits).
@@ -170,7 +170,7 @@ class RowDistribution:
         -------
         ndarray
         """
-        return self._sf(as_floats(y))
+        return self._sf(self._targets(y))
 
     def ppf(self, q: ArrayLike) -> FloatArray:
         """Quantile: the y whose cdf is q.
@@ -265,7 +265,7 @@ class RowDistribution:
         Grimit, Gneiting, Berrocal and Johnson (2006), The continuous ranked probability score for
         circular variables and its application to mesoscale forecast ensemble verification, eq. 5.
         """
-        return self._crps(as_floats(y))
+        return self._crps(self._targets(y))
 
     def rvs(
         self,
@@ -331,6 +331,18 @@ class RowDistribution:
 
     def _cdf(self, y: FloatArray) -> FloatArray:
         raise NotImplementedError
+
+    def _targets(self, y: ArrayLike) -> FloatArray:
+        given = as_floats(y)
+        try:
+            np.broadcast_shapes(given.shape, self.shape)
+        except ValueError as error:
+            raise ValueError(
+                f"targets have shape {given.shape}, and there are distributions of {self.shape}: "
+                "give one number for each row, or a column (m, 1) for all rows; targets with a "
+                "lower and an upper end are scored by posterity.evaluation.score_survival"
+            ) from error
+        return given
 
     def _sf(self, y: FloatArray) -> FloatArray:
         return 1.0 - self._cdf(y)

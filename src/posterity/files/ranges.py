@@ -32,7 +32,8 @@ NOT_FINITE = frozenset({
 })  # fmt: skip
 # Where one end of an interval may be infinite.
 INFINITE = frozenset({
-    "SkewedRows.y", "StartRows.y", "Truncated.high", "Truncated.low", "WindowRows.y",
+    "SkewedRows.y", "SparsePosterior.targets", "StartRows.y", "Truncated.high", "Truncated.low",
+    "WindowRows.y",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({

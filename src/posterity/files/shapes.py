@@ -63,7 +63,7 @@ SHAPES: dict[str, dict[str, str]] = {
     "Panel": {"values": "S T", "ends": "S", "columns": "S T m"},
     "SparseRows": {"starts": "s", "features": "e", "columns": "e", "values": "e"},
     "SparsePosterior": {
-        "owners": "P", "squares": "c 2", "found": "c 1", "targets": "n", "row_weights": "w",
+        "owners": "P", "squares": "c 2", "found": "c 1", "targets": "n *", "row_weights": "w",
         "row_offsets": "w",
     },
     "DiagonalPosterior": {

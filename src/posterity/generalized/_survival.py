@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import interval_ends
 from posterity.kernel.values import read_floats
+from posterity.likelihoods.censored import score_ends
+from posterity.linear.inputs import read_target, read_weights
 
 Array = NDArray[np.float64]
 
@@ -19,6 +21,31 @@ class PredictsSurvival:
     _predictive: Any
     _eta_distribution: Any
     _get_learned_likelihood: Any
+    _likelihood: Any
+    predict_distribution: Any
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of the expected targets; of targets with two ends the mean log score.
+
+        That is the mean log density of those seen, and log probability of what is known of others:
+        larger is better, and :func:`posterity.evaluation.score_survival` says more.
+
+        Examples
+        --------
+        >>> from posterity import BayesianGeneralizedLinear
+        >>> from posterity.likelihoods import Censored, Exponential
+        >>> model = BayesianGeneralizedLinear(Censored(Exponential()))
+        >>> ends = [[1.0, 1.0], [2.0, np.inf], [3.0, 3.0]]
+        >>> model.fit([[0.0], [0.0], [0.0]], ends).score([[0.0]], [[2.0, np.inf]]) < 0.0
+        True
+        """
+        known = self._likelihood()
+        if known.n_numbers == 1:
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        ends = read_target(y, known.n_numbers)
+        known.check_targets(ends)
+        scores = score_ends(self.predict_distribution(X), *ends.T)
+        return float(np.average(scores, weights=read_weights(sample_weight, len(ends))))
 
     def predict_survival(
         self, X: Any, times: ArrayLike, *, offset: ArrayLike | None = None

@@ -21,10 +21,16 @@ def choose_likelihood(given: Likelihood | str) -> Likelihood | None:
     if isinstance(given, str) and given == NORMAL:
         return None
     given = read_likelihood(given, NORMAL)
-    if given.parameter is not None and given.learns_parameter:
+    if given.learned:
+        names = " and ".join(one.name for one in given.learned)
         raise ValueError(
-            f"likelihood is {given!r}: groups do not learn its {given.parameter.name}; give it, "
-            f"as in {type(given).__name__}({given.parameter.name}=2.0)"
+            f"likelihood is {given!r}: groups do not learn its {names}; give it, as in "
+            "Gamma(shape=2.0), or write Model('y ~ x + (1 | group)', likelihood), which learns it"
+        )
+    if given.n_numbers > 1:
+        raise ValueError(
+            f"likelihood is {given!r}: targets with two ends have no groups here; write "
+            "Model('cens(low, high) ~ x + (1 | group)', likelihood)"
         )
     return given
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,8 @@ from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
-from posterity.likelihoods.parameter import Parameter
+from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, keep_positive, named_row
+from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.likelihoods.positive import (
     LARGEST_LOG,
     as_scale,
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 # Mean and standard deviation of the log of the dispersion before data, and its ends.
 MEAN, SD, ENDS = 0.0, 3.0, (np.log(1e-8), np.log(1e8))
 LEAST_POWER, MOST_POWER = 1.02, 1.99
+# Mean and standard deviation of the log of the power before data.
+POWER = 0.4, 0.15
 # Below this an inverse Gaussian amount is 0; and between which its log is looked for.
 LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0
 # With a smaller squared coefficient of variation the expansion has more digits than the series.
@@ -155,8 +157,9 @@ class Tweedie(PowerOfMean):
 
     Parameters
     ----------
-    power : float, default 1.5
-        Between 1 and 2. ``log_evidence_`` compares several.
+    power : float or None, default 1.5
+        Between 1 and 2. None: it is learned beside the dispersion; log(power) is
+        Normal(0.4, 0.15^2) before data, within 1.02 and 1.99.
     dispersion : float, optional
         Positive. None: it is learned; log(dispersion) is Normal(0, 3^2) before data.
 
@@ -171,17 +174,58 @@ class Tweedie(PowerOfMean):
     (array([0.5]), np.float64(2.0))
     """
 
-    power: float = 1.5
+    power: Any = 1.5
     dispersion: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        power = read_scalar(self.power, "power")
-        if not LEAST_POWER <= power <= MOST_POWER:
+        if self.power is None:
+            return
+        power = read_scalar(self.power, "power") if np.ndim(self.power) == 0 else self.power
+        if not np.all((power >= LEAST_POWER) & (power <= MOST_POWER)):
             raise ValueError(
                 f"power is {self.power}: it must lie between {LEAST_POWER} and {MOST_POWER}; for 1 "
                 "use Poisson, for 2 Gamma"
             )
+
+    @property
+    def parameter(self) -> Parameter | None:  # type: ignore[override]
+        """The dispersion; None where it is learned together with the power."""
+        return PowerOfMean.parameter if self.power is not None else None
+
+    @property
+    def parameters(self) -> tuple[Parameter | LogNormalParameter, ...]:
+        """Where the power is open, that, and the dispersion if it is."""
+        if self.power is not None:
+            return super().parameters
+        one = () if self.dispersion is not None else (PowerOfMean.parameter.as_log_normal,)
+        return (*one, LogNormalParameter("power", *POWER))
+
+    @property
+    def learns_parameter(self) -> bool:
+        """True if the dispersion or the power is open."""
+        return self.power is None or super().learns_parameter
+
+    @property
+    def kernel_code(self) -> Kernel | None:
+        """None while the power is open, or each row has its own."""
+        return super().kernel_code if np.isscalar(self.power) else None
+
+    def with_parameter(self, value: Any) -> Self:
+        """The same with this dispersion, or these values (d,) or (n, d) of what is open."""
+        if self.power is not None:
+            return super().with_parameter(value)
+        dispersion = value[..., 0] if self.dispersion is None else self.dispersion
+        power = np.clip(value[..., -1], LEAST_POWER, MOST_POWER)
+        return replace(self, power=power, dispersion=dispersion)
+
+    def _read_parameter(self) -> tuple[str, Any]:
+        return "dispersion", self.dispersion
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same with the parameters of these rows, where each row has its own."""
+        known = super().of_rows(rows)
+        return known if np.ndim(self.power) == 0 else replace(known, power=self.power[rows])
 
     def log_base_density(self, y: Array) -> Array:
         """The series of Dunn and Smyth (2005), Wright's function; of many payments its expansion.
@@ -285,15 +329,15 @@ class SumOfPayments:
 
     def cdf(self, y: ArrayLike) -> Array:
         """Sum over the number of payments of its probability times that of a gamma sum."""
-        y, rate, scale, mean, variance = np.broadcast_arrays(
-            y, self.rate, self.scale, self.average, self.variance
+        y, rate, scale, mean, variance, shape = np.broadcast_arrays(
+            y, self.rate, self.scale, self.average, self.variance, self.shape
         )
         below, many = np.exp(-rate), rate > MOST_PAYMENTS
         most = np.where(many, 0.0, rate + REACH * np.sqrt(rate) + 20.0)
         for number in range(1, int(np.max(most, initial=0.0)) + 1):
             some = (number <= most) & (y > 0.0) & (number > rate - REACH * np.sqrt(rate))
             share = np.exp(number * np.log(rate[some]) - rate[some] - gammaln(number + 1.0))
-            below[some] += share * gammainc(number * self.shape, y[some] / scale[some])
+            below[some] += share * gammainc(number * shape[some], y[some] / scale[some])
         square = np.square(mean[many])
         below[many] = gammainc(
             square / variance[many], np.maximum(y[many], 0.0) * mean[many] / variance[many]

@@ -26,6 +26,22 @@ def score_ends(predictive: Any, low: Array, high: Array) -> Array:
     return np.where(seen, predictive.logpdf(end), between)
 
 
+def ends_of(time: Array, ended: Array) -> Array:
+    """(n, 2) ends of times (n,), of which those that had not ``ended`` (1 or 0) go on.
+
+    Raises ``ValueError`` for what is neither, naming the row.
+    """
+    named_row(
+        ended, (ended == 0.0) | (ended == 1.0), "1 says that the time ended, 0 that it goes on"
+    )
+    return np.column_stack([time, np.where(ended == 1.0, time, np.inf)])
+
+
+def middle_of(ends: Array) -> Array:
+    """The middle (n,) of each interval (n, 2), or the end that it has."""
+    return np.asarray(np.where(np.isfinite(ends), ends, ends[:, ::-1]).mean(axis=1))
+
+
 @dataclass(frozen=True)
 class Censored(Wrapped):
     """A target between two ends: observed, or known to lie above, below or between numbers.
@@ -76,8 +92,7 @@ class Censored(Wrapped):
 
     def start(self, y: Array) -> Array:
         """Starting values of the middle of each interval, or of the end that it has."""
-        ends = np.where(np.isfinite(y), y, y[:, ::-1])
-        return super().start(ends.mean(axis=1))
+        return super().start(middle_of(y))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for ends in the wrong order, and for what can't have been."""
@@ -87,7 +102,8 @@ class Censored(Wrapped):
         named_row(y, known, "one end must be finite, and it is the lower one that may be -inf")
         self._check_some(low, low == high)
         known = self.with_parameter(np.ones(len(self.parameters)))
-        possible = known.log_density(y, known.start(y)) > -np.inf
+        with np.errstate(all="ignore"):
+            possible = known.log_density(y, known.start(y)) > -np.inf
         named_row(y, possible, f"{type(self.likelihood).__name__} has no targets between these")
 
     def mean(self, eta: Array) -> Array:

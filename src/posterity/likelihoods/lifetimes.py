@@ -75,7 +75,7 @@ class Lifetime(Likelihood):
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""
-        check_positive(y, type(self).__name__)
+        check_positive(y, type(self).__name__.removesuffix("Time"))
 
 
 class ShapedLifetime(ParametricLikelihood, Lifetime):

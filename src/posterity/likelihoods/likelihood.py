@@ -213,10 +213,9 @@ class Likelihood:
     def _is_open(self, y: Array) -> bool:
         own = getattr(self, "start", None)
         begin = np.zeros(len(y)) if own is None else own(y)
+        eta = begin + FAR_STEP * np.arange(-2, 3)[:, None]
         with np.errstate(all="ignore"):
-            rise = np.diff(
-                self.log_density(y, np.arange(-2, 3)[:, None] * FAR_STEP + begin), axis=0
-            )
+            rise = np.diff(self.log_density(y, eta), axis=0)
         return bool(np.all(rise[:2] <= ROUNDING) or np.all(rise[2:] >= -ROUNDING))
 
     def predictive(self, mean: Array, variance: Array) -> Any:

@@ -52,7 +52,8 @@ def read_likelihood(given: Any, *more: str) -> Likelihood:
     """The likelihood of a name, or itself; the message of an error lists ``more`` names, too.
 
     A name may be followed by the numbers that the likelihood takes: "ordinal:5", "tweedie:1.6",
-    "student t:4,0.3". Hyphens and underscores are read as spaces.
+    "student t:4,0.3". Blanks, hyphens, underscores and capitals make no difference:
+    "lognormal", "log-normal".
 
     Examples
     --------
@@ -84,18 +85,20 @@ def is_name(word: str) -> bool:
     >>> is_name("log-normal"), is_name("ordinal"), is_name("spline")
     (True, True, False)
     """
-    return _as_written(word) in NAMED | WITH_NUMBER
+    return _squeeze(word) in SQUEEZED
 
 
-def _as_written(word: str) -> str:
-    return word.replace("-", " ").replace("_", " ")
+def _squeeze(word: str) -> str:
+    return word.replace("-", "").replace("_", "").replace(" ", "").lower()
+
+
+SQUEEZED = {_squeeze(name): kind for name, kind in (NAMED | WITH_NUMBER).items()}
 
 
 def _read_name(given: str, more: tuple[str, ...]) -> Likelihood:
     written, colon, numbers = given.partition(":")
-    name = _as_written(written)
-    kind = (NAMED | WITH_NUMBER).get(name)
-    if kind is None or (name in WITH_NUMBER and not colon):
+    kind = SQUEEZED.get(_squeeze(written))
+    if kind is None or (kind in WITH_NUMBER.values() and not colon):
         raise ValueError(
             f"likelihood is {given!r}: it must be {_list_names(more)}, or a value of "
             "posterity.likelihoods"
@@ -107,7 +110,7 @@ def _read_name(given: str, more: tuple[str, ...]) -> Likelihood:
             f"likelihood is {given!r}: after the colon come numbers, as in 'ordinal:5'"
         ) from error
     if len(values) > (most := len(fields(kind))):  # type: ignore[arg-type]
-        raise ValueError(f"likelihood is {given!r}: {name!r} takes at most {most} numbers")
+        raise ValueError(f"likelihood is {given!r}: {written!r} takes at most {most} numbers")
     return kind(*values)
 
 

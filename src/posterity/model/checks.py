@@ -50,11 +50,12 @@ def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
 
 
 def check_targets(targets: Any, design: Design, engine: TermRows) -> None:
-    """Raise ``ValueError`` for text where numbers are expected, and for two numbers a row."""
-    if np.ndim(targets) > 1:
+    """Raise ``ValueError`` for text, or two numbers a row, where numbers are expected."""
+    two = np.ndim(targets) > 1 or engine.likelihood.n_numbers > 1
+    if two and not design.formula.has_ends:
         raise ValueError(
-            "the target has several columns, and a formula takes one: for intervals, as of "
-            "Censored, take BayesianGeneralizedLinear"
+            "targets of several columns, as the two ends under Censored, are written in the "
+            "formula: 'Surv(time, ended) ~ ...' or 'cens(low, high) ~ ...'"
         )
     labels = engine.likelihood == Bernoulli() and design.formula.trials is None
     if isinstance(next(iter(targets), None), str) and not labels:

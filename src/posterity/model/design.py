@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.likelihoods.censored import ends_of
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys, select_labels
 from posterity.model.curves import begin_curve, is_curve, make_curve_parts, read_places
@@ -169,6 +170,9 @@ class Design:
             return given, trials
         if formula.response.kind == "name":
             return frame.column(formula.response), trials
+        if formula.has_ends:
+            pair = [compute_numbers(part, frame) for part in formula.response.parts]
+            return (ends_of(*pair) if formula.response.text == "Surv" else np.stack(pair, 1)), None
         return compute_numbers(formula.response, frame), trials
 
     @property

@@ -17,7 +17,9 @@ from posterity.distributions.mixing import mix_predictions
 from posterity.distributions.transformed import Transformed
 from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
+from posterity.likelihoods.censored import Censored, middle_of, score_ends
 from posterity.likelihoods.words import read_likelihood
+from posterity.linear.inputs import read_target
 from posterity.linear.reader import predict_targets_or_means
 from posterity.model.design import DesignRows
 from posterity.noise import LearnedNoise
@@ -79,6 +81,12 @@ class TermRows(TermParameters, ExactModel):
         made._posterior_or_none, made._index = self._posterior.copy(), copy.deepcopy(self._index)
         return made
 
+    def log_densities(self, predicted: Any, y: Any) -> Array:
+        """(n,) logs of what was predicted of targets; of two ends those of what is between."""
+        if self.likelihood.n_numbers == 1:
+            return np.asarray(predicted.logpdf(np.asarray(y)))
+        return score_ends(predicted, *self._targets(y)[0].T)
+
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict_distribution(self, X: DesignRows) -> Any:
@@ -136,6 +144,13 @@ class TermRows(TermParameters, ExactModel):
 
     def _likelihood(self) -> Likelihood:
         return self.likelihood
+
+    def _targets(self, y: Any) -> tuple[Array, dict[str, Any]]:
+        if self.likelihood.n_numbers == 1:
+            return super()._targets(y)
+        ends = read_target(y, self.likelihood.n_numbers)
+        self.likelihood.check_targets(ends)
+        return ends, {}
 
     def _noise_prior(self) -> tuple[float, float] | None:
         return self.learned_noise
@@ -223,16 +238,21 @@ def find_spread(likelihood: Likelihood, y: Array, weights: Array) -> float:
     """The variance of eta that observations (n,) stand for, by their information at their mean."""
     if likelihood.ratio == "odds_ratio":
         return float(LOGISTIC_VARIANCE)
-    eta = np.repeat(likelihood.link_function(np.average(y[None], -1, weights)), len(y))
+    seen = middle_of(y) if y.ndim > 1 else y
+    eta = np.repeat(likelihood.link_function(np.average(seen[None], -1, weights)), len(y))
+    y = np.stack([seen, seen], axis=1) if y.ndim > 1 else y  # as if no end were open
     with np.errstate(divide="ignore"):
         variance = 1.0 / np.average(likelihood.derivatives(y, eta)[1], weights=weights)
     return float(np.log1p(variance) if likelihood.ratio else variance)
 
 
-def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> TermRows:
+def make_engine(
+    given: Any, terms: tuple[tuple[str, ...], ...], *, ends: bool, **how: Any
+) -> TermRows:
     """The model of a likelihood, or of a word for it, that has learned nothing.
 
-    Raises ``ValueError`` or ``TypeError`` for what is neither.
+    With two ``ends`` of each target a likelihood of one is censored. Raises ``ValueError`` or
+    ``TypeError`` for what is neither.
     """
     likelihood = WORDS.get(str(given)) or read_likelihood(given, *WORDS)
     if likelihood.is_noise and not likelihood.is_gaussian:
@@ -240,6 +260,13 @@ def make_engine(given: Any, terms: tuple[tuple[str, ...], ...], **how: Any) -> T
             f"likelihood is {given!r}: of numbers with noise a formula takes 'normal' alone; for "
             "heavy tails take BayesianRobustRegression, for quantiles BayesianQuantileRegression"
         )
+    if ends and likelihood in WORDS.values():
+        raise ValueError(
+            f"likelihood is {given!r}, and each target has two ends: give that of a lifetime, as "
+            "'weibull' or 'log normal'"
+        )
+    if ends and likelihood.n_numbers == 1:
+        likelihood = Censored(likelihood)
     kind = LabelTerms if likelihood == Bernoulli() else TermRows
     noise = (0.0, 0.0) if given == "normal" else None
     return kind(terms=terms, likelihood=likelihood, learned_noise=noise, **how)

@@ -14,6 +14,8 @@ Places = tuple[int, ...]
 
 # Calls that are no factors of terms.
 _ALONE = ("s", "te", "offset")
+# Calls that a response of two ends may be, as of lifetimes.
+ENDS = ("Surv", "cens")
 # Number of splines of a curve, and of each column of a surface; the least and the most.
 SPLINES, SURFACE_SPLINES, LEAST_SPLINES, MOST_SPLINES = 30, 10, 5, 1000
 
@@ -108,6 +110,11 @@ class Formula:
     offsets: tuple[Node, ...]
 
     @property
+    def has_ends(self) -> bool:
+        """Whether the response has a lower and an upper end."""
+        return self.response.kind == "call" and self.response.text in ENDS
+
+    @property
     def columns(self) -> list[str]:
         """The columns that it names, those of the response first."""
         return list(dict.fromkeys(name.text for name in _find_names(parse(self.text))))
@@ -150,6 +157,8 @@ def read_formula(text: str) -> Formula:
             "cbind(successes, failures) is R's: write successes / trials, with "
             "likelihood='binomial'",
         )
+    if response.kind == "call" and response.text in ENDS and len(response.parts) != 2:
+        raise refuse(text, response.at, "write Surv(time, ended) or cens(low, high)")
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []

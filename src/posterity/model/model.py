@@ -48,7 +48,8 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         Text columns are levels, compared with the first; ``C(n)`` makes levels of numbers.
         ``(1 | g)`` is an intercept for each level of g, ``(1 + x | g)`` a slope with it that may be
         correlated, ``(1 + x || g)`` one that is not; ``(1 | a/b)`` b within a. ``1`` and ``0`` say
-        whether there is a constant. ``I(...)`` is arithmetic. No code runs.
+        whether there is a constant. ``I(...)`` is arithmetic. No code runs. Lifetimes of which some
+        go on are ``Surv(time, ended) ~ ...``, intervals ``cens(low, high) ~ ...``.
     likelihood : str or Likelihood, default "normal"
         Of the target: ``"normal"``, a number with noise; ``"bernoulli"``, one of two labels;
         ``"binomial"``, successes, where the formula begins with ``successes / trials``;
@@ -341,7 +342,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
             )
         constant = design.formula.has_intercept
         how = {"fit_intercept": constant, "forgetting": self.forgetting}
-        engine = make_engine(self.likelihood, design.terms, **how)
+        engine = make_engine(self.likelihood, design.terms, ends=design.formula.has_ends, **how)
         count = sum(len(names) * (len(names) + 1) // 2 for names in design.terms)
         count += len(engine.likelihood.learned)
         if count > MOST_COORDINATES:

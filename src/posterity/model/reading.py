@@ -276,11 +276,12 @@ class ModelReader:
         """
         predicted = self._fitted.predict_distribution(self._design.read(frame))
         targets, trials = self._design.read_targets(frame, y)
-        each: Any = [(np.asarray(targets), np.ones(len(predicted)))]
+        each: Any = [(targets, np.ones(len(predicted)))]
         if trials is not None:
             each = enumerate(split_trials(targets, trials))
         logs, counts = zip(
-            *((count * predicted.logpdf(y), count) for y, count in each), strict=True
+            *((count * self._fitted.log_densities(predicted, y), count) for y, count in each),
+            strict=True,
         )
         weights = None if sample_weight is None else np.asarray(sample_weight)
         means = (np.average(sum(one), weights=weights) for one in (logs, counts))

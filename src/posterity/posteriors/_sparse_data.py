@@ -193,7 +193,7 @@ class KeptRows(NamedTuple):
         return [
             features[low:high].tobytes() + values[low:high].tobytes() + own.tobytes()
             for low, high, own in zip(
-                X.indptr[:-1], X.indptr[1:], np.stack(numbers, axis=1) + 0.0, strict=True
+                X.indptr[:-1], X.indptr[1:], np.column_stack(numbers) + 0.0, strict=True
             )
         ]
 

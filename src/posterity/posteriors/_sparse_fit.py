@@ -157,7 +157,9 @@ class Fit:
                     return Node(at, -np.inf, near)
                 rule, nothing = GivenPrior(terms.prior(at)), np.zeros(0)
                 settings = rows, rule, nothing, self.noise_precision, NEAR, near.sites
-                return self._make_node(terms, rows, search(*settings)._replace(at=at))
+                node = self._make_node(terms, rows, search(*settings)._replace(at=at))
+                # A likelihood that is steep there has no sites that quadrature would find.
+                return node if np.isfinite(node.log_density) else Node(at, -np.inf, near)
 
             placed = place_nodes(mode, evaluate, slope)
         solutions = [self._solve_terms(terms, node.found) for node in placed.nodes]

@@ -258,8 +258,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         statistics.log_sites -= float(np.sum(logs + 0.5 * LOG_2PI * precision))
         statistics.together = -1.0
         if statistics.skewed is not None:
-            others = statistics.skewed.without(rows)
-            statistics.skewed = others if len(others) else None
+            statistics.skewed = statistics.skewed.without(rows) or None
         if statistics.phi is not None:
             self._settle(statistics.phi.unlearn(self.likelihood, self._believe(rows)))
 
@@ -299,9 +298,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        if self.statistics.phi is not None:
-            return False
-        if self.keeps_first_rows and self.statistics.start is None:
+        starts = self.keeps_first_rows and self.statistics.start is None
+        if starts or self.statistics.phi is not None:
             return False
         return self.likelihood.kernel_code is not None and self.inner.memory.compiles_sites
 
@@ -462,7 +460,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             variance = np.where(np.isinf(variance), known.vague_variance, variance)
         if spread is None:
             return known.predictive(mean, variance)
-        points = ((known.with_parameter(point[:, 1:]), mean + point[:, 0]) for point in spread)
+        points = ((self.likelihood.with_parameter(at[:, 1:]), mean + at[:, 0]) for at in spread)
         parts = [one.predictive(centre, variance) for one, centre in points]
         return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
 
@@ -487,9 +485,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         return self._gather(rows, *compute_cavity(mean + rows.offsets, variance, precision, shift))
 
     def _gather(self, rows: SiteRows, mean: Array, variance: Array) -> BelievedRows:
-        if self.memory.forgets:  # coefficients that move are no longer those that parameters met
-            return BelievedRows(rows.y, mean, variance, rows.weights)
-        return BelievedRows(rows.y, mean, variance, rows.weights, rows.X, rows.offsets)
+        # Coefficients that move are no longer those that parameters met.
+        beside = () if self.memory.forgets else (rows.X, rows.offsets)
+        return BelievedRows(rows.y, mean, variance, rows.weights, *beside)
 
     def _choose_approximation(self, together: bool) -> Approximation:
         """Return how the sites of the rows were found, which those fitted together may know."""

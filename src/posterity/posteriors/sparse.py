@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from posterity.factor.rows import as_targets
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._centres import Centres
@@ -89,7 +90,7 @@ class SparsePosterior(ManyFeatures):
             owners=np.zeros(1, dtype=np.int32),
             squares=np.zeros((2, 2)),
             rows=_make_no_rows(),
-            targets=np.zeros(0),
+            targets=as_targets(np.zeros((0, likelihood.n_numbers))),
             row_weights=np.zeros(0),
             found=np.array([[vague], [start]]),
         )
