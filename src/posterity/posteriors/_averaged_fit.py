@@ -193,15 +193,21 @@ def _search_under_prior(
     "Conjugate-computation variational inference"), if need be with smaller steps.
     """
 
-    def look(sites: Array) -> Averages:
+    def learn(sites: Array) -> tuple[Factor, Array, Array]:
         known = prior.copy()
         known.append(rows.X, _compute_targets(sites, rows), sites[0], intercept=intercept)
         mean, variance = known.predict(rows.X, intercept=intercept)
-        return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
+        return known, mean[:, 0], variance
 
-    now, last, mixing = look(_stack(mode.sites)), math.inf, Mixing(rows.weights)
-    if now.variance.max(initial=0.0) < SMALL_VARIANCE:
+    def look(sites: Array) -> Averages:
+        return _average(prior, likelihood, rows, sites, *learn(sites))
+
+    sites = _stack(mode.sites)
+    learned = learn(sites)
+    if learned[2].max(initial=0.0) < SMALL_VARIANCE:
         return None
+    now, last = _average(prior, likelihood, rows, sites, *learned), math.inf
+    mixing = Mixing(rows.weights)
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
         other = look(_stack(_find_moderate_mode(prior, likelihood, rows, intercept).sites))
         now = max(now, other, key=lambda one: one.bound)

@@ -138,19 +138,22 @@ def fit_sites_together(
     inner: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    near: Sites | None = None,
+    near: Fitted | None = None,
     agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites.
 
-    Sites that are matched by moments are searched for from those ``near``, if there are any.
+    They are searched for from those ``near``, if there are any, as under a parameter nearby.
     They and the prior have ``agreed`` where its change is no more than this.
     """
     begun = WarmStart.of(inner)
     share = choose_stride(len(rows), inner.n_coefficients)
-    if near is not None and not model.at_mode:
-        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
-        begun = WarmStart(begun.prior, begun.level, sites=near)
+    if near is not None:
+        of_sites = _summarize_sites(inner, near.sites, rows)
+        begun = begun.continue_from(inner, of_sites, near.coefficients, near.curvature)
+        begun = WarmStart(
+            begun.prior, begun.level, near.coefficients, near.curvature, sites=near.sites
+        )
     elif inner.learns_prior and share > 1:
         # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
         begun = _approximate_fit(inner, model, rows.thin(share), begun)

@@ -18,7 +18,7 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
-from posterity.likelihoods import Likelihood, Sites
+from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import (
     PRIOR_TOLERANCE,
@@ -30,7 +30,7 @@ from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
 from posterity.posteriors._site_fit import compute_cavity
-from posterity.posteriors._site_mode import choose_stride
+from posterity.posteriors._site_mode import Fitted, choose_stride
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import (
     LearnedSites,
@@ -58,6 +58,8 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree.
 MOST_ROUNDS = 20
+# Times as far away as where it agrees, a parameter nearly does.
+NEARLY = 30.0
 
 
 @dataclass
@@ -520,40 +522,41 @@ class GeneralizedPosterior(CorrectsSkewness):
         if phi is None:
             self._fit_sites(rows)
             return
-        near = near or phi
+        few, near = self.copy(), near or phi
         if share > 1:  # some of the rows, with larger weights, find it approximately
-            near = self._fit_with_parameter(rows.thin(share), near)[1]
-        self.copy_from(self._fit_with_parameter(rows, near)[0])
+            few._together(rows.thin(share), near)
+            near = few.statistics.phi
+        self.copy_from(self._fit_with_parameter(rows, near))
 
-    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
+    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> Self:
         """A copy that has learned rows together, sites and parameter in turns.
 
-        Sites and their prior go only one step, until the parameter agrees with the last one.
+        Sites and their prior go only one step, until the parameter nearly agrees with the last one.
         """
         phi: Any = self.statistics.phi
-        sites, rough = None, True
+        fitted, rough = None, True
         for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            sites = trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
+            fitted = trial._fit_sites(rows, fitted, math.inf if rough else PRIOR_TOLERANCE)
             # Equal rows are others to each other.
-            precision = sites.precision / np.maximum(rows.weights, 1.0)
-            rows_without = trial._believe(rows, precision, precision * sites.target)
+            precision = fitted.sites.precision / np.maximum(rows.weights, 1.0)
+            rows_without = trial._believe(rows, precision, precision * fitted.sites.target)
             last = near
-            near, integral = phi.learn_together(self.likelihood, near, rows_without)
+            near, integrate = phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            agree = near.agrees_with(last)
-            if agree and not rough:
+            if near.agrees_with(last) and not rough:
                 break
-            rough = rough and not agree and number < MOST_ROUNDS // 2
-        trial.statistics.log_sites += integral
-        return trial, near
+            close = near.agrees_with(last, NEARLY)
+            rough = rough and not close and number < MOST_ROUNDS // 2
+        trial.statistics.log_sites += integrate()
+        return trial
 
-    def _fit_sites(self, rows: SiteRows, *how: Any) -> Sites:
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> Fitted:
         model = SiteModel(self.known, self.approximation)
         trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
@@ -566,7 +569,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.log_predictive += self.log_evidence - log_evidence
         if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
             self._keep_skewed(SkewedRows.of(rows, fitted.sites))
-        return fitted.sites
+        return fitted
 
 
 @predict_and_score_rows.register

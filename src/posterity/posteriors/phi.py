@@ -8,6 +8,7 @@ filtering, Opper 1998).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -36,6 +37,8 @@ TOLERANCE, SHARE_OF_SD = 1e-4, 1e-3
 GROWTH_DIVISOR = 8
 # Distance from the mode, in standard deviations, that leaves a log density eleven digits.
 CLOSE = 1e-6
+# Shares of a variance that an observation explains, and steps of eta, of which squares are nothing.
+NARROW_VARIANCE, NARROW_STEP = 1e-2, 1e-2
 # Rows times values of the parameter that are looked at in one call.
 MOST_VALUES = 2**16
 
@@ -61,17 +64,16 @@ class BelievedRows(NamedTuple):
 
     def log_densities(self, likelihood: Likelihood, values: Array) -> Array:
         """(k,) log predictive densities of all rows under each value of the parameter."""
-        n, given = len(self.y), (self.y, self.mean, self.variance, np.ones(len(self.y)))
+        n, given = len(self.y), (self.y, self.mean, self.variance)
         compiled = likelihood.with_parameter(1.0).kernel_code is not None
         # Compiled code knows one value at a time; for others a call costs more than its rows.
         n_together = 1 if compiled else max(MOST_VALUES // max(n, 1), 1)
         logs = []
         for some in np.split(values, range(n_together, len(values), n_together)):
             value = some.item() if len(some) == 1 else np.repeat(some, n)
-            y, mean, variance, ones = (np.concatenate([each] * len(some)) for each in given)
-            known = likelihood.with_parameter(value)
-            sites = find_sites(known, "laplace", y, mean, variance, ones, CLOSE)
-            logs.append(sites.log_normalizer.reshape(len(some), n) @ self.weights)
+            repeated = (np.concatenate([each] * len(some)) for each in given)
+            found = _compute_log_densities(likelihood.with_parameter(value), *repeated)
+            logs.append(found.reshape(len(some), n) @ self.weights)
         return np.concatenate(logs)
 
 
@@ -127,9 +129,10 @@ class LearnedParameter(ApartFromCoefficients):
         """The number of rows still to come before another value is in force."""
         return max(int(self.due - self.rows - self.n_recent), 1)
 
-    def agrees_with(self, last: Self) -> bool:
-        """Return True if sites that were found under ``last`` need not be found again."""
-        return abs(self.value - last.value) <= max(TOLERANCE, SHARE_OF_SD * self.sd) * last.value
+    def agrees_with(self, last: Self, times: float = 1.0) -> bool:
+        """Return True if sites found under ``last`` need not be found again; or so many times."""
+        least = times * max(TOLERANCE, SHARE_OF_SD * self.sd)
+        return abs(self.value - last.value) <= least * last.value
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
@@ -144,10 +147,10 @@ class LearnedParameter(ApartFromCoefficients):
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
-    ) -> tuple[Self, float]:
+    ) -> tuple[Self, Callable[[], float]]:
         """Learn rows of which each eta is given by all others, with ``near.value`` in force.
 
-        Returns the log of the integral of their likelihood, too, relative to that at this value.
+        Returns what finds the log of their likelihood's integral, relative to that at this value.
         """
         known, now = self.settle(likelihood), near
         for _ in range(MOST_ROUNDS):
@@ -158,8 +161,8 @@ class LearnedParameter(ApartFromCoefficients):
             now, log_integral = match(likelihood, t, logs, known.rows + rows.n_rows)
             if now.sd > NARROW_FIT * last.sd and abs(now.mean - last.mean) < FAR * last.sd:
                 break
-        here = rows.log_densities(likelihood, np.array([near.value]))
-        return now, log_integral - float(here[0])
+        here = np.array([near.value])
+        return now, lambda: log_integral - float(rows.log_densities(likelihood, here)[0])
 
     def settle(self, likelihood: Likelihood) -> Self:
         """The same as a Gaussian, of all rows."""
@@ -242,6 +245,21 @@ class LearnedParameter(ApartFromCoefficients):
 
     def _after(self, mean: float, sd: float, value: float, rows: float) -> Self:
         return type(self)(mean, sd, value, rows, due=rows + max(1.0, rows // GROWTH_DIVISOR))
+
+
+def _compute_log_densities(known: Likelihood, y: Array, mean: Array, variance: Array) -> Array:
+    """(n,) log predictive densities where eta ~ Normal(mean, variance), by Laplace's method.
+
+    Where a likelihood hardly bends over what is believed, its mode is one Newton step away.
+    """
+    if float(np.max(variance, initial=0.0)) < NARROW_VARIANCE:
+        slope, curvature = known.derivatives(y, mean)
+        spread = 1.0 + variance * curvature
+        step = variance * slope / spread
+        if max(float(np.max(spread)) - 1.0, float(np.max(np.abs(step)))) < NARROW_STEP:
+            return known.log_density(y, mean) + 0.5 * (slope * step - np.log(spread))
+    ones = np.ones(len(y))
+    return find_sites(known, "laplace", y, mean, variance, ones, CLOSE).log_normalizer
 
 
 def _get_prior(likelihood: Likelihood) -> Parameter:
