@@ -10,6 +10,7 @@ cnp.import_array()
 include "_structures.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
+    enum: PK_LINEAR_COUNTS
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -67,7 +68,7 @@ cdef extern from "posterity_working_rows.h" nogil:
 
 cdef pk_likelihood _likelihood(int code, object parameters, bint moments) except *:
     cdef pk_likelihood likelihood
-    if not 1 <= code <= 7:
+    if not 1 <= code <= PK_LINEAR_COUNTS:
         raise ValueError(f"the kernel knows no likelihood {code}")
     likelihood.code, likelihood.moments = code, moments
     likelihood.a, likelihood.b, likelihood.c = parameters

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.interpolate import CubicSpline
 from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
+from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import (
     LARGEST_LOG,
@@ -31,6 +32,8 @@ LEAST_POWER, MOST_POWER = 1.02, 1.99
 LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0
 # With a smaller squared coefficient of variation the expansion has more digits than the series.
 LEAST_SPREAD = 0.005
+# Of more values than these at once a function is a spline, of so many knots in a unit of its log.
+MANY_VALUES, KNOTS = 1000, 64
 # With more payments on average their sum is nearly gamma; beyond so many standard deviations of
 # their number there are none, nor is there a sum beyond so many of its own.
 MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
@@ -47,6 +50,11 @@ class PowerOfMean(ParametricLikelihood):
     def power(self) -> Any:
         """The power of the mean."""
         raise NotImplementedError
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(9, (self._read_parameter()[1], self.power, 0.0))
 
     @property
     def ratio(self) -> str:
@@ -192,7 +200,7 @@ class Tweedie(PowerOfMean):
         log, shape, spread = np.log(seen), (2.0 - p) / (p - 1.0), phi * seen ** (p - 2.0)
         rate = shape * (log - np.log(p - 1.0)) - np.log(2.0 - p) - (1.0 + shape) * np.log(phi)
         few = spread > LEAST_SPREAD
-        series = log_wright_bessel(shape, 0.0, np.exp(np.where(few, rate, 0.0))) - log
+        series = _log_series(shape, np.where(few, rate, 0.0)) - log
         deviance = 1.0 / (spread * (1.0 - p) * (2.0 - p))
         far = p * (p - 3.0) / 24.0 * spread - deviance - 0.5 * (np.log(2.0 * np.pi * phi) + p * log)
         return np.where(y > 0.0, np.where(few, series, far), 0.0)
@@ -204,6 +212,15 @@ class Tweedie(PowerOfMean):
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are finite, and 0 or more."""
         named_row(y, (y >= 0.0) & (y < np.inf), "an amount under Tweedie must be 0 or more")
+
+
+def _log_series(shape: Any, rate: Array) -> Array:
+    """Log of Wright's Bessel function of exp(rate); of many values by a spline through some."""
+    if np.ndim(shape) > 0 or rate.size <= MANY_VALUES:
+        return np.asarray(log_wright_bessel(shape, 0.0, np.exp(rate)))
+    low, high = float(rate.min()), float(rate.max())
+    knots = np.linspace(low, high, max(int((high - low) * KNOTS), 2) + 1)
+    return np.asarray(CubicSpline(knots, log_wright_bessel(shape, 0.0, np.exp(knots)))(rate))
 
 
 class InverseGaussians:

@@ -240,6 +240,11 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
 
     excess: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(15, (self.excess, 0.0, 0.0))
+
     def log_density(self, y: Array, eta: Array) -> Array:
         """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
         r, more = _rate(eta) / self.known, np.log1p(self.known)

@@ -13,6 +13,7 @@ from scipy.special import betaln, expit, gammaln, log_expit, logit, psi
 from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.likelihood import (
+    Kernel,
     Likelihood,
     ParametricLikelihood,
     keep_positive,
@@ -84,6 +85,11 @@ class Beta(ParametricLikelihood, Share):
     )
 
     precision: float | None = None
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(13, (self.precision, 0.0, 0.0))
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
@@ -209,6 +215,11 @@ class BetaBinomial(ParametricLikelihood, Successes):
 
     trials: int = 1
     precision: float | None = None
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(14, (self.precision, self.whole, 0.0))
 
     def __post_init__(self) -> None:
         ParametricLikelihood.__post_init__(self)

@@ -109,20 +109,25 @@ class Averages:
 
 
 def average_sites(
-    inner: LinearPosterior, prior: Factor, likelihood: Likelihood, rows: SiteRows, mode: Fitted
+    inner: LinearPosterior,
+    prior: Factor,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    mode: Fitted,
+    most: int = MOST_PRIOR_ROUNDS,
 ) -> tuple[LinearPosterior, Fitted] | None:
     """A copy of ``inner`` that has learned averaged sites of the rows, and the sites.
 
     They are searched for under ``prior``, from those at the mode under it; where ``inner`` weighs
-    several priors, then under all of these. None where all rows' eta are known so well that the
-    mode is as good.
+    several priors, then under all of these, in ``most`` rounds at most. None where all rows' eta
+    are known so well that the mode is as good.
     """
     now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
     if now is None:
         return None
-    trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
+    trial = _learn(inner, rows, now)
     step, last = 1.0, 1.0
-    for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
+    for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
         now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
@@ -132,7 +137,7 @@ def average_sites(
             step = max(0.7 * step, LEAST_STEP)
         following = replace(now, sites=now.move(step))
         after, last = _learn(inner, rows, following), now.change
-        if leaves_scale_open(_get_middle(after).prior, following.sites[0], scales):
+        if leaves_scale_open(_get_middle(after).prior, following.sites[0], rows.X):
             break
         trial, now = after, following
     return trial, _finish(now, mode)
@@ -165,14 +170,15 @@ def _get_middle(posterior: LinearPosterior) -> LinearPosterior:
     return parts[len(parts) // 2][1]
 
 
-def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
+def leaves_scale_open(prior: Factor, precision: Array, X: Array) -> bool:
     """Return True if sites of these precisions (n,) do not identify the prior's scale.
 
     As with separable labels: a larger scale then fits better without end, and leaves the rows
-    without information. Features have these standard deviations (m,).
+    without information. Their features are ``X`` (n, m).
     """
     if np.sum(precision) >= LITTLE_INFORMATION * prior.n_coefficients:
         return False
+    scales = X.std(axis=0)
     root = np.diagonal(prior.root)[-len(scales) :]
     with np.errstate(divide="ignore"):
         return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)

@@ -19,7 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.posteriors._averaged_fit import average_sites, leaves_scale_open
+from posterity.posteriors._averaged_fit import MOST_PRIOR_ROUNDS, average_sites, leaves_scale_open
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
@@ -46,8 +46,8 @@ TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
-# Squared decrement of the mode that averages start from.
-START_DECREMENT = 1e-12
+# Squared decrement of the mode that averages start from, and of one whose likelihood still moves.
+START_DECREMENT, ROUGH_DECREMENT = 1e-12, 1e-6
 NEAR_CONVERGENCE, ROUGH_CONVERGENCE = Convergence(1e-2, 1e-3), Convergence(1e-1, 0.3)
 
 
@@ -70,6 +70,13 @@ class SiteModel(NamedTuple):
     def averages(self) -> bool:
         """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
         return self.approximation == "averages" and not self.likelihood.is_noise
+
+
+class NearFit(NamedTuple):
+    """A fit of the same rows under another parameter, or of some of them."""
+
+    fitted: Fitted
+    rows: SiteRows
 
 
 class WarmStart(NamedTuple):
@@ -138,33 +145,22 @@ def fit_sites_together(
     inner: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    near: Fitted | None = None,
+    near: NearFit | None = None,
     agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites.
 
-    They are searched for from those ``near``, if there are any, as under a parameter nearby.
+    They are searched for from a fit ``near``, if there is one.
     They and the prior have ``agreed`` where its change is no more than this.
     """
-    begun = WarmStart.of(inner)
-    share = choose_stride(len(rows), inner.n_coefficients)
-    if near is not None:
-        of_sites = _summarize_sites(inner, near.sites, rows)
-        begun = begun.continue_from(inner, of_sites, near.coefficients, near.curvature)
-        begun = WarmStart(
-            begun.prior, begun.level, near.coefficients, near.curvature, sites=near.sites
-        )
-    elif inner.learns_prior and share > 1:
-        # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
-        begun = _approximate_fit(inner, model, rows.thin(share), begun)
-        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
-    if inner.learns_prior and model.at_mode:
-        begun = (
-            _search_near_mode(inner, model, rows, begun, START_TOLERANCE, NEAR_CONVERGENCE) or begun
-        )
-    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+    begun = _begin_search(inner, model, rows, near)
+    if near is not None and near.rows is rows and near.fitted.averaged:
+        fitted = near.fitted  # averages that are nearly right need no mode to start from
+    else:
+        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     if model.averages and fitted.converged:
-        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
+        most = MOST_PRIOR_ROUNDS if agreed < math.inf else 1
+        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
         if averaged is not None:
             return averaged
     trial = inner.copy()
@@ -177,6 +173,29 @@ def fit_sites_together(
             stacklevel=5,
         )
     return trial, fitted
+
+
+def _begin_search(
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: NearFit | None
+) -> WarmStart:
+    """Where the search begins: from a fit ``near``, or approximately."""
+    begun, share = WarmStart.of(inner), choose_stride(len(rows), inner.n_coefficients)
+    if near is not None:
+        fitted = near.fitted
+        of_sites = _summarize_sites(inner, fitted.sites, near.rows)
+        begun = begun.continue_from(inner, of_sites, None, None)
+        begun = WarmStart(begun.prior, begun.level, fitted.coefficients)
+        if near.rows is rows:
+            begun = begun._replace(curvature=fitted.curvature, sites=fitted.sites)
+        return begun
+    if inner.learns_prior and share > 1:
+        # Some of the rows, with larger weights, find prior and mode approximately, at low cost.
+        begun = _approximate_fit(inner, model, rows.thin(share), begun)
+        begun = WarmStart(begun.prior, begun.level, begun.start, rate=begun.rate)
+    if inner.learns_prior and model.at_mode:
+        near_mode = START_TOLERANCE, NEAR_CONVERGENCE
+        begun = _search_near_mode(inner, model, rows, begun, *near_mode) or begun
+    return begun
 
 
 def _approximate_fit(
@@ -226,19 +245,18 @@ def _alternate_prior_and_mode(
 ) -> tuple[Fitted, WarmStart]:
     """The sites of the rows, and the prior that they choose: each given the other, in turns."""
     settled, last = True, None
-    scales = rows.X.std(axis=0) if before.learns_prior else np.empty(0)
     for _ in range(MOST_ROUNDS):
         # While the prior still moves, sites need no more precision than it has.
         near = min(
             max(SITE_TO_PRIOR_TOLERANCE * begun.change, SITE_TOLERANCE), LARGEST_SITE_TOLERANCE
         )
         near = SITE_TOLERANCE if model.at_mode or not before.learns_prior else near
-        fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
+        fitted = _fit_under_prior(begun, model, rows, before.intercept, near, agreed == math.inf)
         if last is not None and not fitted.settled:
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
             break
-        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, scales):
+        if last is not None and leaves_scale_open(begun.prior, fitted.sites.precision, rows.X):
             return last
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
@@ -272,7 +290,7 @@ def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> F
 
 
 def _fit_under_prior(
-    begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float
+    begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float, rough: bool
 ) -> Fitted:
     before, likelihood = begun.prior, model.likelihood
     if begun.sites is not None and not model.at_mode:
@@ -280,7 +298,7 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
-    close = START_DECREMENT if model.averages else 0.0
+    close = ROUGH_DECREMENT if rough else START_DECREMENT if model.averages else 0.0
     fitted = find_mode(
         before, likelihood.smooth, rows, begun.start, intercept, begun.curvature, close
     )

@@ -14,15 +14,17 @@ from posterity.distributions import Normal
 from posterity.distributions.bent_normal import NODES, SHARES
 from posterity.distributions.mixing import mix_exactly
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
-from posterity.likelihoods import Likelihood
+from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import (
     PRIOR_TOLERANCE,
     Approximation,
+    NearFit,
     SiteModel,
     fit_sites_together,
 )
@@ -30,7 +32,7 @@ from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
 from posterity.posteriors._site_fit import compute_cavity
-from posterity.posteriors._site_mode import Fitted, choose_stride
+from posterity.posteriors._site_mode import choose_stride
 from posterity.posteriors._site_removal import remove_sites
 from posterity.posteriors._site_rows import (
     LearnedSites,
@@ -56,10 +58,8 @@ Array = NDArray[np.float64]
 
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
-# Rounds in which sites and the likelihood's parameter agree.
-MOST_ROUNDS = 20
-# Times as far away as where it agrees, a parameter nearly does.
-NEARLY = 30.0
+# Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
+MOST_ROUNDS, NEARLY = 20, 30.0
 
 
 @dataclass
@@ -301,11 +301,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        if self.statistics.phi is not None:
-            return False
-        if self.keeps_first_rows and self.statistics.start is None:
-            return False
-        return self.likelihood.kernel_code is not None and self.inner.memory.compiles_sites
+        waits = self.keeps_first_rows and self.statistics.start is None
+        return self._has_site_path and self.inner.memory.compiles_sites and not waits
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
@@ -325,8 +322,9 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        one = self.inner.memory.compiles_sites or not self.learns_prior
-        return one and self.likelihood.kernel_code is not None
+        one, phi = self.inner.memory.compiles_sites or not self.learns_prior, self.statistics.phi
+        joint = phi is not None and phi.moves_coefficients
+        return one and self.likelihood.kernel_code is not None and not joint
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
@@ -334,7 +332,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         if code is None or not self._has_site_path:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site = SiteCode(*code, self.approximation == "moments")
-        how = site, self.statistics, self.likelihood.check_targets
+        phi = self.statistics.phi
+        nodes = None if phi is None else phi.compile_nodes(self.likelihood)
+        how = site, self.statistics, self.likelihood.check_targets, nodes
         return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
@@ -426,11 +426,10 @@ class GeneralizedPosterior(CorrectsSkewness):
             log_scale = float(np.sum(learned.log_scale))
         self._count(rows, precision, log_scale)
         self.statistics.log_predictive += log_sites
-        phi = self.statistics.phi
+        phi, told = self.statistics.phi, learned.told_ahead(*ahead, rows.offsets)
         if phi is None:
-            return learned.told_ahead(*ahead, rows.offsets)
+            return told
         self._settle(phi.learn(self.likelihood, self._gather(rows, learned.mean, learned.variance)))
-        told = learned.told_ahead(*ahead, rows.offsets)
         value = np.full((len(rows), *np.shape(phi.value)), phi.value)
         return replace(told, parameter=value, spread=spread)
 
@@ -518,45 +517,43 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
+        phi = self.statistics.phi
         if phi is None:
             self._fit_sites(rows)
-            return
-        few, near = self.copy(), near or phi
-        if share > 1:  # some of the rows, with larger weights, find it approximately
-            few._together(rows.thin(share), near)
-            near = few.statistics.phi
-        self.copy_from(self._fit_with_parameter(rows, near))
+        else:
+            self.copy_from(self._fit_with_parameter(rows, near or phi)[0])
 
-    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> Self:
-        """A copy that has learned rows together, sites and parameter in turns.
+    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, NearFit | None]:
+        """A copy that has learned rows together, sites and parameter in turns, and their fit.
 
         Sites and their prior go only one step, until the parameter nearly agrees with the last one.
         """
-        phi: Any = self.statistics.phi
-        fitted, rough = None, True
+        phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
+        fit, rough, steps = None, True, SecantSteps(near=math.inf, longest=2.0)
+        if share > 1:  # some of the rows, with larger weights, find it approximately
+            few, fit = self._fit_with_parameter(rows.thin(share), near)
+            near = few.statistics.phi
         for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            fitted = trial._fit_sites(rows, fitted, math.inf if rough else PRIOR_TOLERANCE)
+            sites, fit = trial._fit_sites(rows, fit, math.inf if rough else PRIOR_TOLERANCE)
             # Equal rows are others to each other.
-            precision = fitted.sites.precision / np.maximum(rows.weights, 1.0)
-            rows_without = trial._believe(rows, precision, precision * fitted.sites.target)
-            last = near
-            near, integrate = phi.learn_together(self.likelihood, near, rows_without)
+            precision = sites.precision / np.maximum(rows.weights, 1.0)
+            rows_without = trial._believe(rows, precision, precision * sites.target)
+            last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
             if near.agrees_with(last) and not rough:
                 break
-            close = near.agrees_with(last, NEARLY)
-            rough = rough and not close and number < MOST_ROUNDS // 2
+            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
+            near, steps = near.extrapolate(last, steps)
         trial.statistics.log_sites += integrate()
-        return trial
+        return trial, fit
 
-    def _fit_sites(self, rows: SiteRows, *how: Any) -> Fitted:
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> tuple[Sites, NearFit]:
         model = SiteModel(self.known, self.approximation)
         trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
@@ -569,7 +566,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.log_predictive += self.log_evidence - log_evidence
         if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
             self._keep_skewed(SkewedRows.of(rows, fitted.sites))
-        return fitted
+        return fitted.sites, NearFit(fitted, rows)
 
 
 @predict_and_score_rows.register
