@@ -154,12 +154,14 @@ def fit_sites_together(
     They and the prior have ``agreed`` where its change is no more than this.
     """
     begun = _begin_search(inner, model, rows, near)
+    most = MOST_PRIOR_ROUNDS if agreed < math.inf else 1
     if near is not None and near.rows is rows and near.fitted.averaged:
-        fitted = near.fitted  # averages that are nearly right need no mode to start from
-    else:
-        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
+        # Averages that are nearly right need no mode to start from.
+        averaged = average_sites(inner, begun.prior, model.likelihood, rows, near.fitted, most)
+        if averaged is not None:
+            return averaged
+    fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     if model.averages and fitted.converged:
-        most = MOST_PRIOR_ROUNDS if agreed < math.inf else 1
         averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
         if averaged is not None:
             return averaged

@@ -59,7 +59,7 @@ Array = NDArray[np.float64]
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
-MOST_ROUNDS, NEARLY = 20, 30.0
+MOST_ROUNDS, NEARLY = 20, 100.0
 
 
 @dataclass
@@ -331,8 +331,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         code, inner = self.known.kernel_code, self.inner
         if code is None or not self._has_site_path:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
-        site = SiteCode(*code, self.approximation == "moments")
-        phi = self.statistics.phi
+        site, phi = SiteCode(*code, self.approximation == "moments"), self.statistics.phi
         nodes = None if phi is None else phi.compile_nodes(self.likelihood)
         how = site, self.statistics, self.likelihood.check_targets, nodes
         return inner.open_path(SitePath, names, *how)
@@ -399,8 +398,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         way._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
-        statistics, rows = self.statistics, start.rows
-        before = replace(statistics)
+        statistics, rows, before = self.statistics, start.rows, replace(self.statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
         way = self.with_averages()  # as a fit does
@@ -523,16 +521,18 @@ class GeneralizedPosterior(CorrectsSkewness):
         else:
             self.copy_from(self._fit_with_parameter(rows, near or phi)[0])
 
-    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, NearFit | None]:
-        """A copy that has learned rows together, sites and parameter in turns, and their fit.
+    def _fit_with_parameter(
+        self, rows: SiteRows, near: Any
+    ) -> tuple[Self, NearFit | None, SecantSteps]:
+        """A copy that has learned rows together, sites and parameter in turns; fit and last steps.
 
         Sites and their prior go only one step, until the parameter nearly agrees with the last one.
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
-        fit, rough, steps = None, True, SecantSteps(near=math.inf, longest=2.0)
+        fit, rough, steps = None, True, SecantSteps(near=1.0, longest=2.0)
         if share > 1:  # some of the rows, with larger weights, find it approximately
-            few, fit = self._fit_with_parameter(rows.thin(share), near)
-            near = few.statistics.phi
+            few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
+            near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
@@ -551,7 +551,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
             near, steps = near.extrapolate(last, steps)
         trial.statistics.log_sites += integrate()
-        return trial, fit
+        return trial, fit, steps
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> tuple[Sites, NearFit]:
         model = SiteModel(self.known, self.approximation)
