@@ -31,6 +31,7 @@ NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
 # Nodes are placed anew where the posterior is so much narrower, those of a fit also where its mean
 # is further away. Narrower than these, in steps of the nodes, it is not seen.
 NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
+BENT = 0.2  # what a square of standard deviations times one may be, for a log to be a parabola
 MOST_ROUNDS = 30
 # Values in force agree: relative to one, or to what is known.
 TOLERANCE, SHARE_OF_SD = 1e-4, 3e-3
@@ -182,7 +183,9 @@ class LearnedParameter(ApartFromCoefficients):
             logs = rows.log_densities(likelihood, np.exp(t)) + known._log_density(likelihood, t)
             match = self._match_parabola if few else self._match
             now, log_integral = match(likelihood, t, logs, known.rows + rows.n_rows)
-            if now.sd > NARROW_FIT * last.sd and abs(now.mean - last.mean) < FAR * last.sd:
+            # A narrow parabola is right further away; where it is last found, it has hardly moved.
+            far = max(FAR, math.sqrt(BENT / last.sd)) if few else FAR
+            if now.sd > NARROW_FIT * last.sd and abs(now.mean - last.mean) < far * last.sd:
                 break
         here = np.array([near.value])
         return now, lambda: log_integral - float(rows.log_densities(likelihood, here)[0])
