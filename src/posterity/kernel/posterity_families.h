@@ -63,11 +63,14 @@ PK_INLINE void pk_digamma(double x, double *digamma, double *trigamma)
         + far * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730))))));
 }
 
-/* Both parameters of a beta distribution. */
-PK_INLINE void pk_split(const pk_likelihood *l, double eta, double *a, double *b)
+/* Both parameters of a beta distribution, and the means of a share and of the rest. */
+PK_INLINE void pk_split(const pk_likelihood *l, double eta, double *a, double *b, double *mean, double *rest)
 {
-    *a = fmax(l->a * pk_sigmoid(eta), PK_NEAREST);
-    *b = fmax(l->a * pk_sigmoid(-eta), PK_NEAREST);
+    double e = exp(-fabs(eta)), inverse = 1.0 / (1.0 + e);
+    *mean = (eta > 0.0 ? 1.0 : e) * inverse;
+    *rest = (eta > 0.0 ? e : 1.0) * inverse;
+    *a = fmax(l->a * *mean, PK_NEAREST);
+    *b = fmax(l->a * *rest, PK_NEAREST);
 }
 
 PK_INLINE double pk_size(const pk_likelihood *l, double eta)
@@ -123,7 +126,7 @@ static double pk_family_constant(const pk_likelihood *l, double y)
 /* The rest of it. */
 static double pk_family_density(const pk_likelihood *l, double y, double eta)
 {
-    double a = l->a, first, second;
+    double a = l->a, first, second, mean, rest;
     switch (l->code) {
     case PK_GAMMA:
         return -a * (eta + y * pk_factor(-eta));
@@ -138,10 +141,10 @@ static double pk_family_density(const pk_likelihood *l, double y, double eta)
         first = (log(y) - eta) / a;
         return -0.5 * first * first;
     case PK_BETA:
-        pk_split(l, eta, &first, &second);
+        pk_split(l, eta, &first, &second, &mean, &rest);
         return first * log(y) + second * log1p(-y) - lgamma(first) - lgamma(second);
     case PK_BETA_BINOMIAL:
-        pk_split(l, eta, &first, &second);
+        pk_split(l, eta, &first, &second, &mean, &rest);
         return lgamma(y + first) - lgamma(first) + lgamma(l->b - y + second) - lgamma(second);
     default:
         first = pk_size(l, eta);
@@ -149,9 +152,40 @@ static double pk_family_density(const pk_likelihood *l, double y, double eta)
     }
 }
 
+static void pk_clustered_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+{
+    double r = pk_size(l, eta), with, of_with, without, of_without;
+    pk_digamma(y + r, &with, &of_with);
+    pk_digamma(r, &without, &of_without);
+    double usual = r * r * fmax(of_without - of_with, 0.0);
+    *slope = r * (with - without - log1p(l->a));
+    *curvature = fmax(usual - *slope, PK_LEAST_BEND * usual);
+}
+
+static void pk_share_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+{
+    double a, b, mean, rest, of_a, of_b, fall_a, fall_b;
+    pk_split(l, eta, &a, &b, &mean, &rest);
+    pk_digamma(a, &of_a, &fall_a);
+    pk_digamma(b, &of_b, &fall_b);
+    double pull = of_b - of_a, fall = fall_a + fall_b, rise = a * rest;
+    if (l->code == PK_BETA) {
+        pull += log(y) - log1p(-y);
+    } else {
+        double of_yes, of_no, fall_yes, fall_no;
+        pk_digamma(y + a, &of_yes, &fall_yes);
+        pk_digamma(l->b - y + b, &of_no, &fall_no);
+        pull += of_yes - of_no;
+        fall = fmax(fall - fall_yes - fall_no, 0.0);
+    }
+    double usual = rise * rise * fall;
+    *slope = rise * pull;
+    *curvature = fmax(usual + *slope * (mean - rest), PK_LEAST_BEND * usual);
+}
+
 static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
 {
-    double a = l->a, share, rest, first, second, fall, drop, usual;
+    double a = l->a, share, usual;
     switch (l->code) {
     case PK_GAMMA:
         share = y * pk_factor(-eta);
@@ -159,10 +193,10 @@ static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, 
         *curvature = a * share;
         return;
     case PK_POWER_OF_MEAN:
-        first = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / a : 0.0;
+        share = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / a : 0.0;
         usual = pk_factor((2.0 - l->b) * eta) / a;
-        *slope = first - usual;
-        *curvature = fmax((l->b - 1.0) * first + (2.0 - l->b) * usual, PK_LEAST_BEND * usual);
+        *slope = share - usual;
+        *curvature = fmax((l->b - 1.0) * share + (2.0 - l->b) * usual, PK_LEAST_BEND * usual);
         return;
     case PK_WEIBULL:
         share = pk_factor(a * (log(y) - eta));
@@ -178,34 +212,11 @@ static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, 
         *slope = (log(y) - eta) / (a * a);
         *curvature = 1.0 / (a * a);
         return;
-    case PK_LINEAR_COUNTS: {
-        double r = pk_size(l, eta);
-        pk_digamma(y + r, &first, &fall);
-        pk_digamma(r, &second, &drop);
-        *slope = r * (first - second - log1p(a));
-        usual = r * r * fmax(drop - fall, 0.0);
-        *curvature = fmax(usual - *slope, PK_LEAST_BEND * usual);
+    case PK_LINEAR_COUNTS:
+        pk_clustered_derivatives(l, y, eta, slope, curvature);
         return;
-    }
     default:
-        pk_split(l, eta, &share, &rest);
-        pk_digamma(share, &first, &fall);
-        pk_digamma(rest, &second, &drop);
-        first = second - first;
-        if (l->code == PK_BETA) {
-            first += log(y) - log1p(-y);
-            fall += drop;
-        } else {
-            double of_yes, of_no, less, lesser;
-            pk_digamma(y + share, &of_yes, &less);
-            pk_digamma(l->b - y + rest, &of_no, &lesser);
-            first += of_yes - of_no;
-            fall = fmax(fall - less + drop - lesser, 0.0);
-        }
-        share *= pk_sigmoid(-eta);
-        *slope = share * first;
-        usual = share * share * fall;
-        *curvature = fmax(usual + *slope * tanh(0.5 * eta), PK_LEAST_BEND * usual);
+        pk_share_derivatives(l, y, eta, slope, curvature);
     }
 }
 

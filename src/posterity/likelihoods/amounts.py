@@ -32,8 +32,8 @@ LEAST_POWER, MOST_POWER = 1.02, 1.99
 LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0
 # With a smaller squared coefficient of variation the expansion has more digits than the series.
 LEAST_SPREAD = 0.005
-# Of more values than these at once a function is a spline, of so many knots in a unit of its log.
-MANY_VALUES, KNOTS = 1000, 64
+# A function of many values is a spline of so many knots in a unit of its log, if these are few.
+KNOTS, FEWEST_KNOTS, LEAST_SHARE = 64, 8, 0.5
 # With more payments on average their sum is nearly gamma; beyond so many standard deviations of
 # their number there are none, nor is there a sum beyond so many of its own.
 MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
@@ -216,11 +216,14 @@ class Tweedie(PowerOfMean):
 
 def _log_series(shape: Any, rate: Array) -> Array:
     """Log of Wright's Bessel function of exp(rate); of many values by a spline through some."""
-    if np.ndim(shape) > 0 or rate.size <= MANY_VALUES:
-        return np.asarray(log_wright_bessel(shape, 0.0, np.exp(rate)))
-    low, high = float(rate.min()), float(rate.max())
-    knots = np.linspace(low, high, max(int((high - low) * KNOTS), 2) + 1)
-    return np.asarray(CubicSpline(knots, log_wright_bessel(shape, 0.0, np.exp(knots)))(rate))
+    low, high = float(rate.min(initial=0.0)), float(rate.max(initial=0.0))
+    n_knots = (high - low) * KNOTS
+    if np.ndim(shape) == 0 and FEWEST_KNOTS < n_knots < LEAST_SHARE * rate.size:
+        knots = np.linspace(low, high, int(n_knots))
+        values = log_wright_bessel(shape, 0.0, np.exp(knots))
+        if np.isfinite(values).all():
+            return np.asarray(CubicSpline(knots, values)(rate))
+    return np.asarray(log_wright_bessel(shape, 0.0, np.exp(rate)))
 
 
 class InverseGaussians:
