@@ -180,8 +180,8 @@ def test_expected_labels() -> None:
 def test_wrong_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="mean has length 2: expected 3"):
         kernel.find_sites(1, (0.0, 0.0, 0.0), False, np.ones(3), np.ones(2), np.ones(3))
-    with pytest.raises(ValueError, match="the kernel knows no likelihood 9"):
-        kernel.find_sites(9, (0.0, 0.0, 0.0), False, np.ones(3), np.ones(3), np.ones(3))
+    with pytest.raises(ValueError, match="the kernel knows no likelihood 99"):
+        kernel.find_sites(99, (0.0, 0.0, 0.0), False, np.ones(3), np.ones(3), np.ones(3))
     with pytest.raises(ValueError, match="X has 2 columns: the triangle expects 3"):
         kernel.learn_sites(
             kernel.empty_triangle(4), 1, (0.0, 0.0, 0.0), False, np.ones((3, 2)), np.ones(3), None,

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from posterity import BayesianGeneralizedLinear
 from posterity.files import load, save
+from posterity.kernel import find_sites
 from posterity.likelihoods import (
     Beta,
     BetaBinomial,
@@ -26,10 +27,13 @@ from posterity.likelihoods import (
     LogNormal,
     NegativeBinomial,
     Ordinal,
+    Sites,
     SkewNormal,
     Tweedie,
     VonMises,
     Weibull,
+    laplace_sites,
+    moment_sites,
 )
 from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.likelihood import ParametricLikelihood
@@ -103,6 +107,57 @@ def test_the_density_is_that_of_the_distribution(likelihood: Likelihood, y: floa
     whole = Exponential() == likelihood or not isinstance(likelihood, Weibull)
     if whole and hasattr(type(likelihood), "link_function"):
         np.testing.assert_allclose(likelihood.mean(ETA), known.mean(), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y"), [(one, y) for one, y in PAIRS if one.kernel_code is not None], ids=str
+)
+@pytest.mark.parametrize("variance", [1e-3, 0.3, 20.0])
+@pytest.mark.parametrize("moments", [False, True])
+def test_compiled_code_finds_the_same_sites(
+    likelihood: Likelihood, y: float, variance: float, moments: bool
+) -> None:
+    rows = np.full(9, y), ETA, np.full(9, variance)
+    ours = Sites(*find_sites(*likelihood.kernel_code, moments, *rows))
+    theirs = (moment_sites if moments else laplace_sites)(likelihood, *rows)
+    means, variances = np.array(
+        [
+            ((one.precision * one.target + ETA / variance) * total, total)
+            for one in (ours, theirs)
+            for total in [1.0 / (one.precision + 1.0 / variance)]
+        ]
+    ).swapaxes(0, 1)
+    atol = 1e-3 * np.sqrt(variances[1])  # quadrature of what is not log-concave has fewer digits
+    assert (abs(means[0] - means[1]) < atol).all()
+    np.testing.assert_allclose(variances[0], variances[1], rtol=1e-4)
+    np.testing.assert_allclose(ours.log_normalizer, theirs.log_normalizer, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Weibull(), Beta(), BetaBinomial(8), Tweedie(), NegativeBinomial()], ids=str
+)
+def test_compiled_rows_tell_of_a_parameter_what_rows_in_order_do(
+    likelihood: ParametricLikelihood,
+) -> None:
+    X, y = draw(likelihood, 200)
+    one, two = (BayesianGeneralizedLinear(likelihood).fit(X[:100], y[:100]) for _ in range(2))
+    for x, target in zip(X[100:], y[100:], strict=True):
+        one.learn_one(x, target)
+    two.predict_then_learn(X[100:], y[100:])
+    sd, (phi,) = two.posterior_.std()[1:], two.likelihood_parameters_.values()
+    assert (abs(one.coef_ - two.coef_) < 1e-4 * sd).all()
+    assert one.log_evidence_ == pytest.approx(two.log_evidence_, abs=1e-3)
+    (same,) = one.likelihood_parameters_.values()
+    assert same.mean() == pytest.approx(phi.mean(), rel=1e-4)
+    with pytest.raises(ValueError, match="y"):
+        one.learn_one(X[0], -1.0)
+
+
+def test_many_densities_of_tweedie_are_those_of_each() -> None:
+    y = np.exp(np.random.default_rng(0).normal(size=3000))
+    for known in (Tweedie(1.5, 2.0), Tweedie(1.1, 0.02), Tweedie(1.9, 0.3)):
+        some = known.log_density(y[:50], np.zeros(50))
+        np.testing.assert_allclose(known.log_density(y, np.zeros(3000))[:50], some, atol=1e-7)
 
 
 @pytest.mark.parametrize(("power", "dispersion"), [(1.2, 0.5), (1.5, 2.0), (1.8, 1.0)])

@@ -22,6 +22,8 @@ class SecantSteps:
         A longer move is made as it is: far away two moves say little of a third.
     shortest, longest
         How many times as long as a move its step can be.
+    times
+        How many times as long the first step is, as another search of the kind told.
     last
         The last move, and the step that was made.
 
@@ -40,14 +42,19 @@ class SecantSteps:
     near: float = 0.5
     shortest: float = 0.5
     longest: float = 5.0
+    times: float = 1.0
     last: tuple[float, float] | None = None
 
     def lengthen(self, move: float) -> tuple[float, Self]:
         """Return the step to make where this move is asked for, and the state after it."""
-        step = min(max(move, -self.most), self.most)
-        if self.last is not None and abs(move) < self.near:
+        step, times = min(max(move, -self.most), self.most), self.times
+        if self.last is not None:
             before, made = self.last
             times = made / (before - move) if before != move else 1.0
-            if times > 0.0:
-                step *= min(max(times, self.shortest), self.longest)
-        return step, replace(self, last=(move, step))
+        if abs(move) < self.near and times > 0.0:
+            step *= min(max(times, self.shortest), self.longest)
+        return step, replace(self, times=times, last=(move, step))
+
+    def restart(self) -> Self:
+        """The state before another search, in which moves are followed as in this one."""
+        return replace(self, last=None)

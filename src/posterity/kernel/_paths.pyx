@@ -21,6 +21,7 @@ cdef extern from "posterity_one_site.h" nogil:
     enum: PK_LOGIT
     enum: PK_POISSON
     enum: PK_NEGATIVE_BINOMIAL
+    enum: PK_KINKED
     double PK_LOG_ROOT_2PI
     double PK_VAGUE_VARIANCE
     ctypedef struct pk_likelihood:

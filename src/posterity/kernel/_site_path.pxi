@@ -8,23 +8,25 @@ cdef class SitePath(RowPath):
     """Learns rows through the sites of their targets, and predicts their eta; noise has precision 1.
 
     ``likelihood`` is (code, parameters, moments); ``statistics`` has the sums ``log_sites``, ``log_predictive``,
-    ``seen`` and ``effective``, and ``start``, the first rows as long as they are kept; ``check_targets``
+    ``seen`` and ``effective``, ``start``, the first rows as long as they are kept, and ``phi``, what is known of the
+    likelihood's parameter, where that is learned at these ``nodes`` (k, 3), parameters of the kernel's; ``check_targets``
     refuses targets (1,) that the likelihood does not know.
     """
 
     cdef pk_likelihood likelihood
     cdef object statistics, check_targets
+    cdef double[:, ::1] nodes
     cdef double[::1] work, spare
     # Labels in order, and the target that each stands for.
     cdef object labels
     cdef dict targets
 
-    def __init__(self, triangle, counts, bint intercept, names, likelihood, statistics, check_targets):
+    def __init__(self, triangle, counts, bint intercept, names, likelihood, statistics, check_targets, nodes=None):
         RowPath.__init__(self, triangle, counts, intercept, names)
         code, parameters, moments = likelihood
         self.likelihood.code, self.likelihood.moments = code, moments
         self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
-        self.statistics, self.check_targets = statistics, check_targets
+        self.statistics, self.check_targets, self.nodes = statistics, check_targets, nodes
         self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
         self.labels, self.targets = (), {}
 
@@ -40,6 +42,9 @@ cdef class SitePath(RowPath):
         if self.scales is not None:
             self.scales.bind()
         before = start = self.statistics.start
+        phi = learned = self.statistics.phi
+        if phi is not None and phi.n_missing <= 1:
+            return False  # another value of the parameter is due to be in force
         cdef double[::1] row = None
         if before is not None and weight > 0.0:
             if before.count_missing() <= 1:
@@ -56,10 +61,13 @@ cdef class SitePath(RowPath):
         variance = pk_eta_moments_of_one(triangle, &self.work[0], &self.buffer[0], self.shape, &mean)
         pk_find_sites(&self.likelihood, 1, &y, &mean, &variance, &weight, &precision, &target, &log_normalizer)
         self._refuse_overflow(sqrt(precision), target)
+        if phi is not None and weight > 0.0:
+            row = np.array(self.buffer[self.intercept : self.shape.p])
+            learned = phi.add(weight * self._look_at_nodes(y, mean, variance), 1.0)
         if precision > 0.0 and self._is_due(1.0):
             return False
         # Asked last: whoever reads Python's objects, as above, may have let another thread learn or close this.
-        if self.closed or self.statistics.start is not before or not self._holds(row):
+        if self.closed or self.statistics.start is not before or self.statistics.phi is not phi or not self._holds(row):
             return False
         # What goes along fades with what it learns: the row must weigh something there, too.
         if self.companion is not None and forgets and not precision > 0.0:
@@ -70,9 +78,21 @@ cdef class SitePath(RowPath):
         if precision > 0.0:
             self._take(precision, target, mean, variance)
         self._enter(weight, mean, variance, precision, target, log_normalizer, left)
-        self.statistics.start = start
+        self.statistics.start, self.statistics.phi = start, learned
         self._count(precision)
         return True
+
+    cdef _look_at_nodes(self, double y, double mean, double variance):
+        """Log densities (k,) of a target at the nodes of the parameter, by Laplace's method."""
+        cdef pk_likelihood one = self.likelihood
+        cdef double precision, target
+        cdef Py_ssize_t k
+        cdef double[::1] logs = np.empty(self.nodes.shape[0])
+        one.moments = 0
+        for k in range(self.nodes.shape[0]):
+            one.a, one.b, one.c = self.nodes[k, 0], self.nodes[k, 1], self.nodes[k, 2]
+            pk_find_sites(&one, 1, &y, &mean, &variance, NULL, &precision, &target, &logs[k])
+        return np.asarray(logs)
 
     cdef bint _holds(self, double[::1] row) noexcept:
         """Return True if the features in the buffer are these, or None are given."""
@@ -84,7 +104,9 @@ cdef class SitePath(RowPath):
         return True
 
     cdef bint _knows(self, double y) noexcept:
-        # Labels are 0 and 1, which all others know as well; counts are whole.
+        # Labels are 0 and 1, which counts and noise know as well; counts are whole.
+        if self.likelihood.code > PK_KINKED:
+            return False
         if y == 0.0 or y == 1.0:
             return True
         counts = self.likelihood.code == PK_POISSON or self.likelihood.code == PK_NEGATIVE_BINOMIAL

@@ -10,6 +10,8 @@ cnp.import_array()
 include "_structures.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
+    enum: PK_LINEAR_COUNTS
+    void pk_digamma(double x, double *digamma, double *trigamma)
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -67,7 +69,7 @@ cdef extern from "posterity_working_rows.h" nogil:
 
 cdef pk_likelihood _likelihood(int code, object parameters, bint moments) except *:
     cdef pk_likelihood likelihood
-    if not 1 <= code <= 7:
+    if not 1 <= code <= PK_LINEAR_COUNTS:
         raise ValueError(f"the kernel knows no likelihood {code}")
     likelihood.code, likelihood.moments = code, moments
     likelihood.a, likelihood.b, likelihood.c = parameters
@@ -182,6 +184,18 @@ def average_softplus(const double[::1] mean, const double[::1] variance):
         with nogil:
             pk_average_softplus(n, &mean[0], v, &value[0], &slope[0], &bend[0])
     return np.asarray(value), np.asarray(slope), np.asarray(bend)
+
+
+def find_digammas(x):
+    """Digamma and trigamma of positive numbers, to twelve digits; each in the shape of ``x``."""
+    cdef const double[::1] at = np.asarray(x, dtype=np.float64).ravel()
+    cdef Py_ssize_t i, n = at.shape[0]
+    out = np.empty((2, n))
+    cdef double[:, ::1] room = out
+    with nogil:
+        for i in range(n):
+            pk_digamma(at[i], &room[0, i], &room[1, i])
+    return out.reshape(2, *np.shape(x))
 
 
 def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, const double[:, :] X,

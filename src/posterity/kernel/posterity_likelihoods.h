@@ -3,17 +3,8 @@
 #define POSTERITY_LIKELIHOODS_H
 
 #include "posterity_average.h"
-#include "posterity_rows.h"
+#include "posterity_families.h"
 
-enum { PK_LOGIT = 1, PK_PROBIT, PK_POISSON, PK_NEGATIVE_BINOMIAL, PK_GAUSSIAN, PK_STUDENT_T, PK_KINKED };
-
-/* code and parameters: the dispersion; the precision; df, scale, log constant; slopes below and above, log constant. */
-typedef struct {
-    int code, moments;
-    double a, b, c;
-} pk_likelihood;
-
-#define PK_LOG_ROOT_2PI 0.91893853320467274178
 #define PK_ROOT_HALF 0.70710678118654752440
 #define PK_LARGEST_LOG 700.0
 #define PK_VAGUE_VARIANCE 100.0
@@ -47,9 +38,10 @@ PK_INLINE double pk_log_tail(double z)
 
 /* ---- densities and derivatives -------------------------------------------------------------------- */
 
-PK_INLINE double pk_log1p_exp(double x)
+/* True if the target is eta plus noise. */
+PK_INLINE int pk_is_noise(const pk_likelihood *l)
 {
-    return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
+    return l->code >= PK_GAUSSIAN && l->code <= PK_KINKED;
 }
 
 /* The part of log p(y | eta) that depends on y alone. */
@@ -65,8 +57,11 @@ PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
     case PK_STUDENT_T:
     case PK_KINKED:
         return l->c;
-    default:
+    case PK_LOGIT:
+    case PK_PROBIT:
         return 0.0;
+    default:
+        return pk_family_constant(l, y);
     }
 }
 
@@ -90,8 +85,10 @@ PK_INLINE double pk_log_density(const pk_likelihood *l, double y, double eta)
     case PK_STUDENT_T:
         off /= l->b;
         return -0.5 * (l->a + 1.0) * log1p(off * off / l->a);
-    default:
+    case PK_KINKED:
         return off >= 0.0 ? -l->a * off : l->b * off;
+    default:
+        return pk_family_density(l, y, eta);
     }
 }
 
@@ -128,7 +125,11 @@ PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, doub
         *slope = l->a * (y - eta);
         *curvature = l->a;
         return;
-    default: {
+    default:
+        pk_family_derivatives(l, y, eta, slope, curvature);
+        return;
+    case PK_STUDENT_T:
+    case PK_KINKED: {
         double off = y - eta, weight = (l->a + 1.0) / (l->a * l->b * l->b + off * off);
         *slope = weight * off;
         *curvature = weight;

@@ -542,7 +542,7 @@ PK_INLINE pk_site pk_proper_site(const pk_likelihood *l, double y, double mean, 
  * or, where a target tells by itself, around the target, and its log density counts as 0. */
 PK_RARE pk_site pk_first_site(const pk_likelihood *l, double y, double mean, double weight)
 {
-    if (l->code >= PK_GAUSSIAN) {
+    if (pk_is_noise(l)) {
         double scale = l->code == PK_GAUSSIAN ? 1.0 / sqrt(l->a) : l->code == PK_STUDENT_T ? l->b : 1.0 / (l->a + l->b);
         pk_site site = pk_proper_site(l, y, y, PK_VAGUE_SCALES * PK_VAGUE_SCALES * scale * scale, weight);
         site.log_normalizer = 0.0;

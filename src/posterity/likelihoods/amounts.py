@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.interpolate import CubicSpline
 from scipy.special import gammainc, gammaln, log_ndtr, log_wright_bessel
 
 from posterity.distributions.any_mixture import solved_quantile
@@ -33,6 +34,8 @@ POWER = 0.4, 0.15
 LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0
 # With a smaller squared coefficient of variation the expansion has more digits than the series.
 LEAST_SPREAD = 0.005
+# A function of many values is a spline of so many knots in a unit of its log, if these are few.
+KNOTS, FEWEST_KNOTS, LEAST_SHARE = 64, 8, 0.5
 # With more payments on average their sum is nearly gamma; beyond so many standard deviations of
 # their number there are none, nor is there a sum beyond so many of its own.
 MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
@@ -49,6 +52,11 @@ class PowerOfMean(ParametricLikelihood):
     def power(self) -> Any:
         """The power of the mean."""
         raise NotImplementedError
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(9, (self._read_parameter()[1], self.power, 0.0))
 
     @property
     def ratio(self) -> str:
@@ -236,7 +244,7 @@ class Tweedie(PowerOfMean):
         log, shape, spread = np.log(seen), (2.0 - p) / (p - 1.0), phi * seen ** (p - 2.0)
         rate = shape * (log - np.log(p - 1.0)) - np.log(2.0 - p) - (1.0 + shape) * np.log(phi)
         few = spread > LEAST_SPREAD
-        series = log_wright_bessel(shape, 0.0, np.exp(np.where(few, rate, 0.0))) - log
+        series = _log_series(shape, np.where(few, rate, 0.0)) - log
         deviance = 1.0 / (spread * (1.0 - p) * (2.0 - p))
         far = p * (p - 3.0) / 24.0 * spread - deviance - 0.5 * (np.log(2.0 * np.pi * phi) + p * log)
         return np.where(y > 0.0, np.where(few, series, far), 0.0)
@@ -248,6 +256,18 @@ class Tweedie(PowerOfMean):
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are finite, and 0 or more."""
         named_row(y, (y >= 0.0) & (y < np.inf), "an amount under Tweedie must be 0 or more")
+
+
+def _log_series(shape: Any, rate: Array) -> Array:
+    """Log of Wright's Bessel function of exp(rate); of many values by a spline through some."""
+    low, high = float(rate.min(initial=0.0)), float(rate.max(initial=0.0))
+    n_knots = (high - low) * KNOTS
+    if np.ndim(shape) == 0 and FEWEST_KNOTS < n_knots < LEAST_SHARE * rate.size:
+        knots = np.linspace(low, high, int(n_knots))
+        values = log_wright_bessel(shape, 0.0, np.exp(knots))
+        if np.isfinite(values).all():
+            return np.asarray(CubicSpline(knots, values)(rate))
+    return np.asarray(log_wright_bessel(shape, 0.0, np.exp(rate)))
 
 
 class InverseGaussians:

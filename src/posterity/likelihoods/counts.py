@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, gammaln, psi
+from scipy.special import expit, gammaln
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.distributions.any_mixture import solved_quantile
-from posterity.kernel import average_softplus
+from posterity.kernel import average_softplus, find_digammas
 from posterity.likelihoods.likelihood import (
     Kernel,
     Likelihood,
@@ -22,7 +22,6 @@ from posterity.likelihoods.likelihood import (
 )
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import exp_up_to, log_near_mean
-from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
@@ -240,6 +239,11 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
 
     excess: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(15, (self.excess, 0.0, 0.0))
+
     def log_density(self, y: Array, eta: Array) -> Array:
         """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
         r, more = _rate(eta) / self.known, np.log1p(self.known)
@@ -249,8 +253,9 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """r (psi(y + r) - psi(r) - log(1 + excess)), and its curvature."""
         r = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
-        slope = r * (psi(y + r) - psi(r) - np.log1p(self.known))
-        usual = r * r * np.maximum(trigamma(r) - trigamma(y + r), 0.0)
+        with_y, without = find_digammas(y + r), find_digammas(r)
+        slope = r * (with_y[0] - without[0] - np.log1p(self.known))
+        usual = r * r * np.maximum(without[1] - with_y[1], 0.0)
         return slope, keep_positive(usual - slope, usual)
 
     def distribution(self, eta: Array) -> Any:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln
 
-from posterity.likelihoods.likelihood import ParametricLikelihood, named_row
+from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import exp_up_to, log_near_mean
 
@@ -50,6 +50,11 @@ class Gamma(ParametricLikelihood):
     )
 
     shape: float | None = None
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(8, (self.shape, 0.0, 0.0))
 
     @property
     def ratio(self) -> str:

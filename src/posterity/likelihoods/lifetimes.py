@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit, log_ndtr
 
 from posterity.likelihoods.classes import LOG_ROOT_2PI
 from posterity.likelihoods.likelihood import (
+    Kernel,
     Likelihood,
     ParametricLikelihood,
 )
@@ -124,6 +125,11 @@ class ExponentialTime(SmallestOfMany, Lifetime):
         """The shape: 1, of a constant hazard."""
         return 1.0
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(10, (1.0, 0.0, 0.0))
+
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
         return stats.expon(scale=as_scale(eta))
@@ -158,6 +164,11 @@ class Weibull(SmallestOfMany, ShapedLifetime):
 
     shape: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(10, (self.shape, 0.0, 0.0))
+
     def distribution(self, eta: Array) -> Any:
         """Weibull of this shape and the scale exp(eta)."""
         return stats.weibull_min(self.known, scale=as_scale(eta))
@@ -183,6 +194,11 @@ class LogLogistic(ShapedLifetime):
     """
 
     shape: float | None = None
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(11, (self.shape, 0.0, 0.0))
 
     def of_error(self, e: Array) -> tuple[Array, Array, Array]:
         """Logistic: e + 2 log sigmoid(-e)."""
@@ -224,6 +240,11 @@ class LogNormal(ParametricLikelihood, Lifetime):
     )
 
     scale: float | None = None
+
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(12, (self.scale, 0.0, 0.0))
 
     @property
     def scaled(self) -> Any:

@@ -30,10 +30,13 @@ FARTHEST, HALVINGS = 700.0, 64
 
 
 class Kernel(NamedTuple):
-    """Code and parameters, up to three, of a likelihood that compiled code knows."""
+    """Code and parameters, up to three, of a likelihood that compiled code knows.
+
+    The first is None where it is learned.
+    """
 
     code: int
-    parameters: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    parameters: tuple[Any, float, float] = (0.0, 0.0, 0.0)
 
 
 class Likelihood:

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betaln, expit, gammaln, log_expit, logit, psi
+from scipy.special import betaln, expit, gammaln, log_expit, logit
 
-from posterity.kernel import average_softplus
+from posterity.kernel import average_softplus, find_digammas
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.likelihood import (
+    Kernel,
     Likelihood,
     ParametricLikelihood,
     keep_positive,
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
-from posterity.likelihoods.trigamma import trigamma
 
 Array = NDArray[np.float64]
 
@@ -85,6 +85,11 @@ class Beta(ParametricLikelihood, Share):
 
     precision: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(13, (self.precision, 0.0, 0.0))
+
     def log_density(self, y: Array, eta: Array) -> Array:
         """(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
         a, b = _split(self.known, eta)
@@ -93,9 +98,9 @@ class Beta(ParametricLikelihood, Share):
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
         a, b = _split(self.known, eta)
-        rise = a * expit(-eta)
-        slope = rise * (logit(y) - psi(a) + psi(b))
-        usual = rise * rise * (trigamma(a) + trigamma(b))
+        rise, (of_a, fall_a), (of_b, fall_b) = a * expit(-eta), find_digammas(a), find_digammas(b)
+        slope = rise * (logit(y) - of_a + of_b)
+        usual = rise * rise * (fall_a + fall_b)
         return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
     def distribution(self, eta: Array) -> Any:
@@ -210,6 +215,11 @@ class BetaBinomial(ParametricLikelihood, Successes):
     trials: int = 1
     precision: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        return Kernel(14, (self.precision, self.whole, 0.0))
+
     def __post_init__(self) -> None:
         ParametricLikelihood.__post_init__(self)
         Successes.__post_init__(self)
@@ -222,10 +232,10 @@ class BetaBinomial(ParametricLikelihood, Successes):
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
         (a, b), failures = _split(self.known, eta), self.trials - y
+        of_a, of_b = (find_digammas(n + c) - find_digammas(c) for n, c in ((y, a), (failures, b)))
         rise = a * expit(-eta)
-        slope = rise * (psi(y + a) - psi(a) - psi(failures + b) + psi(b))
-        fall = trigamma(a) - trigamma(y + a) + trigamma(b) - trigamma(failures + b)
-        usual = rise * rise * np.maximum(fall, 0.0)
+        slope = rise * (of_a[0] - of_b[0])
+        usual = rise * rise * np.maximum(-of_a[1] - of_b[1], 0.0)
         return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
 
     def distribution(self, eta: Array) -> Any:

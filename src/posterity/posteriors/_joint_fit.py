@@ -20,6 +20,7 @@ from posterity.factor.gram import ROUGH_CONDITION, Products
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._averaged_fit import (
+    MOST_PRIOR_ROUNDS,
     SMALL_VARIANCE,
     average_near_mode,
     average_sites,
@@ -52,8 +53,8 @@ TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16
-# Squared decrement of the mode that averages start from.
-START_DECREMENT = 1e-12
+# Squared decrement of the mode that averages start from, and of one whose likelihood still moves.
+START_DECREMENT, ROUGH_DECREMENT = 1e-12, 1e-6
 # The mode and its curvature are at least so near while the prior moves: where rows are many times
 # as many as coefficients, so that a curvature costs more than a choice of the prior, and else.
 FAR, NEAR = 1.0, 0.003
@@ -76,14 +77,26 @@ class SiteModel(NamedTuple):
 
     @property
     def averages(self) -> bool:
-        """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
-        return self.approximation == "averages" and not self.likelihood.is_noise
+        """True if the sites are averages: at a kink are none, and Gaussian sites are the same."""
+        exact = self.likelihood.is_gaussian or self.likelihood.kinked
+        return self.approximation == "averages" and not exact
+
+    def averages_many(self, share: int) -> bool:
+        """True if those of rows are, of which every ``share``-th begins; noise has the mode."""
+        return self.averages and share > 1 and not self.likelihood.is_noise
 
     def choose_for(self, variance: Array) -> SiteModel:
         """The same, at the mode where each eta is known so well that this is as good."""
         if variance.max(initial=0.0) < SMALL_VARIANCE:
             return self._replace(approximation="laplace")
         return self
+
+
+class NearFit(NamedTuple):
+    """A fit of the same rows under another parameter, or of some of them."""
+
+    fitted: Fitted
+    rows: SiteRows
 
 
 class WarmStart(NamedTuple):
@@ -155,35 +168,33 @@ def fit_sites_together(
     inner: LinearPosterior,
     model: SiteModel,
     rows: SiteRows,
-    near: Sites | None = None,
+    near: NearFit | None = None,
     agreed: float = PRIOR_TOLERANCE,
 ) -> tuple[LinearPosterior, Fitted]:
     """A copy of ``inner`` that has learned the sites of the rows, and the sites.
 
-    Sites that are matched by moments are searched for from those ``near``, if there are any.
+    They are searched for from a fit ``near``, if there is one.
     They and the prior have ``agreed`` where its change is no more than this.
     """
-    share = choose_stride(len(rows), inner.n_coefficients)
-    begun = _begin(inner, model, rows, near, share)
-    searched, averages = None, model.averages and share > 1
-    if model.at_mode and (inner.learns_prior or averages):
-        searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
-    of_sites = searched.of_sites if averages and searched is not None else None
-    if of_sites is not None:
-        near_mode = learn_near_mode(inner, rows, of_sites)
-        variance = near_mode.linear_moments(rows.X)[1]
-        averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
-        if averaged is not None:
-            return averaged
-        model = model.choose_for(variance)
-    if searched is not None and inner.learns_prior and agreed <= START_TOLERANCE:
-        searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
+    share, rough = choose_stride(len(rows), inner.n_coefficients), agreed == math.inf
+    begun, most = _begin(inner, model, rows, near, share), 1 if rough else MOST_PRIOR_ROUNDS
+    searched, averaged = None, None
+    if near is not None and near.rows is rows:
+        if near.fitted.averaged:  # nearly right averages need no mode to start from
+            averaged = average_sites(inner, begun.prior, model.likelihood, rows, near.fitted, most)
+        elif model.averages and share > 1:  # the mode was as good a moment ago
+            model = model._replace(approximation="laplace")
+    elif near is None and model.at_mode and (inner.learns_prior or model.averages_many(share)):
+        searched, averaged, model = _search_from_mode(inner, model, rows, begun, agreed)
+    if averaged is not None:
+        return averaged
     if searched is None:
         fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     else:
-        fitted, begun = _fit_under_prior(searched, model, rows, inner.intercept, 0.0), searched
+        fitted = _fit_under_prior(searched, model, rows, inner.intercept, 0.0, rough)
+        begun = searched
     if model.averages and fitted.converged:
-        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted)
+        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
         if averaged is not None:
             return averaged
     if not fitted.settled:
@@ -198,14 +209,19 @@ def fit_sites_together(
 
 
 def _begin(
-    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: Sites | None, share: int
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, near: NearFit | None, share: int
 ) -> WarmStart:
-    """Where to begin: at sites ``near``, or where every ``share``-th row leads."""
+    """Where to begin: at a fit ``near``, or where every ``share``-th row leads."""
     begun = WarmStart.of(inner)
-    if near is not None and not model.at_mode:
-        begun = begun.continue_from(inner, _summarize_sites(inner, near, rows), None, None)
-        return WarmStart(begun.prior, begun.level, sites=near)
-    if share == 1 or not (inner.learns_prior or model.averages):
+    if near is not None:
+        fitted = near.fitted
+        of_sites = _summarize_sites(inner, fitted.sites, near.rows)
+        begun = begun.continue_from(inner, of_sites, None, None)
+        begun = WarmStart(begun.prior, begun.level, fitted.coefficients)
+        if near.rows is rows:
+            begun = begun._replace(curvature=fitted.curvature, sites=fitted.sites)
+        return begun
+    if share == 1 or not (inner.learns_prior or model.averages_many(share)):
         return begun
     few = rows.thin(share)  # with larger weights, they find prior and mode approximately
     found = None
@@ -217,6 +233,29 @@ def _begin(
     if near_mode is not None and found.start is not None:
         near_mode = near_mode.at(rows, found.start, inner.intercept)
     return WarmStart(found.prior, found.level, found.start, near_mode, rate=found.rate)
+
+
+def _search_from_mode(
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart, agreed: float
+) -> tuple[WarmStart | None, tuple[LinearPosterior, Fitted] | None, SiteModel]:
+    """Prior and mode by products, the averages near it, and how the sites of the mode are found.
+
+    None where products have not the digits, and where averages are not found so.
+    """
+    searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
+    if searched is None:
+        return None, None, model
+    many = model.averages_many(choose_stride(len(rows), inner.n_coefficients))
+    if many and searched.of_sites is not None:
+        near_mode = learn_near_mode(inner, rows, searched.of_sites)
+        variance = near_mode.linear_moments(rows.X)[1]
+        averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
+        if averaged is not None:
+            return searched, averaged, model
+        model = model.choose_for(variance)
+    if inner.learns_prior and agreed <= START_TOLERANCE:
+        searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
+    return searched, None, model
 
 
 def _search_near_mode(
@@ -265,7 +304,7 @@ def _alternate_prior_and_mode(
             max(SITE_TO_PRIOR_TOLERANCE * begun.change, SITE_TOLERANCE), LARGEST_SITE_TOLERANCE
         )
         near = SITE_TOLERANCE if model.at_mode or not before.learns_prior else near
-        fitted = _fit_under_prior(begun, model, rows, before.intercept, near)
+        fitted = _fit_under_prior(begun, model, rows, before.intercept, near, agreed == math.inf)
         if last is not None and not fitted.settled:
             return last  # better sites that agree under the last prior than a mode under this one
         if not before.learns_prior:
@@ -304,7 +343,7 @@ def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> F
 
 
 def _fit_under_prior(
-    begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float
+    begun: WarmStart, model: SiteModel, rows: SiteRows, intercept: bool, near: float, rough: bool
 ) -> Fitted:
     before, likelihood = begun.prior, model.likelihood
     if begun.sites is not None and not model.at_mode:
@@ -312,7 +351,7 @@ def _fit_under_prior(
         if moments.converged:
             return moments
     # A kink has no curvature: moments are matched there, starting from a fit with smooth noise.
-    close = START_DECREMENT if model.averages else 0.0
+    close = ROUGH_DECREMENT if rough else START_DECREMENT if model.averages else 0.0
     fitted = find_mode(
         before, likelihood.smooth, rows, begun.start, intercept, begun.curvature, close
     )

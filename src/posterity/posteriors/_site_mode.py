@@ -17,7 +17,7 @@ from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import total_density, working_rows
-from posterity.likelihoods import Bernoulli, Likelihood, Sites
+from posterity.likelihoods import Likelihood, Sites
 
 Array = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def find_mode(
     w, eta, converged = _find_mode(problem, start)
     precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
-    log_scale = problem.fit(eta) + problem.constant + problem.half_site_residual
+    log_scale = problem.sum_densities(eta) + problem.half_site_residual
     # Far towards a maximum at infinity nothing moves any more, for the rows say nothing there.
     converged = converged and bool(precision.any() or before.determined.all() or not len(rows))
     if not converged:
@@ -236,17 +236,12 @@ class _Problem:
         rows = self.rows
         if self.known is not None:
             return total_density(*self.known, rows.y, eta, rows.weights)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(rows.weights @ self.likelihood.log_density(rows.y, eta))
+        return self.sum_densities(eta)
 
-    @property
-    def constant(self) -> float:
-        """The part of the log likelihood that depends on the targets alone."""
-        rows, nothing = self.rows, np.zeros(len(self.rows))
-        if self.known is None or isinstance(self.likelihood, Bernoulli):
-            return 0.0
-        whole = float(rows.weights @ self.likelihood.log_density(rows.y, nothing))
-        return whole - self.fit(nothing)
+    def sum_densities(self, eta: Array) -> float:
+        """Log likelihood."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(self.rows.weights @ self.likelihood.log_density(self.rows.y, eta))
 
     def first(self) -> Array:
         """Return the starting eta: least squares on the targets' own, where there is such."""

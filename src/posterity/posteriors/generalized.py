@@ -14,6 +14,7 @@ from posterity.distributions import Normal
 from posterity.distributions.bent_normal import NODES, SHARES
 from posterity.distributions.mixing import mix_exactly
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode
@@ -23,6 +24,7 @@ from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import (
     PRIOR_TOLERANCE,
     Approximation,
+    NearFit,
     SiteModel,
     fit_sites_together,
 )
@@ -56,8 +58,8 @@ Array = NDArray[np.float64]
 
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
-# Rounds in which sites and the likelihood's parameter agree.
-MOST_ROUNDS = 20
+# Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
+MOST_ROUNDS, NEARLY = 20, 100.0
 
 
 @dataclass
@@ -298,10 +300,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def has_fast_learn_one(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        starts = self.keeps_first_rows and self.statistics.start is None
-        if starts or self.statistics.phi is not None:
-            return False
-        return self.likelihood.kernel_code is not None and self.inner.memory.compiles_sites
+        waits = self.keeps_first_rows and self.statistics.start is None
+        return self._has_site_path and self.inner.memory.compiles_sites and not waits
 
     @property
     def has_fast_predict_one(self) -> bool:  # type: ignore[override]
@@ -321,16 +321,18 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        one = self.inner.memory.compiles_sites or not self.learns_prior
-        return one and self.likelihood.kernel_code is not None
+        one, phi = self.inner.memory.compiles_sites or not self.learns_prior, self.statistics.phi
+        joint = phi is not None and phi.moves_coefficients
+        return one and self.likelihood.kernel_code is not None and not joint
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
         code, inner = self.known.kernel_code, self.inner
         if code is None or not self._has_site_path:
             return Factor(self.n_coefficients).row_path(self.intercept, names)
-        site = SiteCode(*code, self.approximation == "moments")
-        how = site, self.statistics, self.likelihood.check_targets
+        site, phi = SiteCode(*code, self.approximation == "moments"), self.statistics.phi
+        nodes = None if phi is None else phi.compile_nodes(self.likelihood)
+        how = site, self.statistics, self.likelihood.check_targets, nodes
         return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
@@ -395,8 +397,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         way._together(rows)
 
     def _fit_again(self, start: StartRows) -> None:
-        statistics, rows = self.statistics, start.rows
-        before = replace(statistics)
+        statistics, rows, before = self.statistics, start.rows, replace(self.statistics)
         self.keep(Factor(self.n_coefficients), len(rows))
         statistics.copy_from(self._nothing())
         way = self.with_averages()  # as a fit does
@@ -422,11 +423,10 @@ class GeneralizedPosterior(CorrectsSkewness):
             log_scale = float(np.sum(learned.log_scale))
         self._count(rows, precision, log_scale)
         self.statistics.log_predictive += log_sites
-        phi = self.statistics.phi
+        phi, told = self.statistics.phi, learned.told_ahead(*ahead, rows.offsets)
         if phi is None:
-            return learned.told_ahead(*ahead, rows.offsets)
+            return told
         self._settle(phi.learn(self.likelihood, self._gather(rows, learned.mean, learned.variance)))
-        told = learned.told_ahead(*ahead, rows.offsets)
         value = np.full((len(rows), *np.shape(phi.value)), phi.value)
         return replace(told, parameter=value, spread=spread)
 
@@ -514,46 +514,48 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
+        phi = self.statistics.phi
         if phi is None:
             self._fit_sites(rows)
             return
-        near, way = near or phi, self
+        way = self
         if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
             way = replace(self, approximation="moments")
-        if share > 1:  # some of the rows, with larger weights, find it approximately
-            near = way._fit_with_parameter(rows.thin(share), near)[1]
-        self.copy_from(way._fit_with_parameter(rows, near)[0])
+        self.copy_from(way._fit_with_parameter(rows, near or phi)[0])
 
-    def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
-        """A copy that has learned rows together, sites and parameter in turns.
+    def _fit_with_parameter(
+        self, rows: SiteRows, near: Any
+    ) -> tuple[Self, NearFit | None, SecantSteps]:
+        """A copy that has learned rows together, sites and parameter in turns; fit and last steps.
 
-        Sites and their prior go only one step, until the parameter agrees with the last one.
+        Sites and their prior go only one step, until the parameter nearly agrees with the last one.
         """
-        phi: Any = self.statistics.phi
-        sites, rough = None, True
+        phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
+        fit, rough, steps = None, True, SecantSteps(near=1.0, longest=2.0)
+        if share > 1:  # some of the rows, with larger weights, find it approximately
+            few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
+            near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             trial = self.copy()
             trial.statistics.phi = near
             phi.move_to(near, trial.inner)
             if phi.moves_coefficients:
                 trial._close(rows)
-            sites = trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
+            sites, fit = trial._fit_sites(rows, fit, math.inf if rough else PRIOR_TOLERANCE)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
-            last = near
-            near, integral = phi.learn_together(self.likelihood, near, rows_without)
+            last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            agree = near.agrees_with(last)
-            if agree and not rough:
+            if near.agrees_with(last) and not rough:
                 break
-            rough = rough and not agree and number < MOST_ROUNDS // 2
-        trial.statistics.log_sites += integral
-        return trial, near
+            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
+            near, steps = near.extrapolate(last, steps)
+        trial.statistics.log_sites += integrate()
+        return trial, fit, steps
 
-    def _fit_sites(self, rows: SiteRows, *how: Any) -> Sites:
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> tuple[Sites, NearFit]:
         model = SiteModel(self.known, self.approximation)
         trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
@@ -566,7 +568,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.log_predictive += self.log_evidence - log_evidence
         if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
             self._keep_skewed(SkewedRows.of(rows, fitted.sites))
-        return fitted.sites
+        return fitted.sites, NearFit(fitted, rows)
 
 
 @predict_and_score_rows.register

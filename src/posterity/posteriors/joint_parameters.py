@@ -11,6 +11,7 @@ and merged models are sums, and removed rows are subtracted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self
@@ -99,10 +100,11 @@ class JointParameters(ApartFromCoefficients):
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
-    ) -> tuple[Self, float]:
+    ) -> tuple[Self, Callable[[], float]]:
         """Learn rows of which each eta is given by all others, with ``near.value`` in force."""
         now = self._add(near._find(likelihood, rows), rows.n_rows)
-        return replace(now, mean=near.mean, covariance=near.covariance, due=0.0), 0.0
+        now = replace(now, mean=near.mean, covariance=near.covariance, due=0.0)
+        return now, lambda: 0.0  # what is integrated over it is gained when it settles
 
     def unlearn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Unlearn rows: what they would tell if they came again."""
@@ -145,10 +147,10 @@ class JointParameters(ApartFromCoefficients):
         """Let ``inner`` say what it says of u given that t is what is in force ``near``."""
         move(inner, -self.told.cross @ (near.mean - self.mean))
 
-    def agrees_with(self, last: Self) -> bool:
-        """Return True if nothing is gained by finding it again."""
+    def agrees_with(self, last: Self, times: float = 1.0) -> bool:
+        """Return True if nothing is gained by finding it again; or so many times as far away."""
         away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
-        return bool(away.max(initial=0.0) < AGREED)
+        return bool(away.max(initial=0.0) < times * AGREED)
 
     # ---- reading -------------------------------------------------------------------------------
 
