@@ -23,6 +23,8 @@ FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
 LEAST_CURVATURE = 1e-8
 # A larger one, as exponentials have on average where hardly anything is known, would overflow.
 LARGEST_CURVATURE = 1e100
+# Of what rows of a positive curvature tell, what is left where that of others is negative.
+LEAST_SHARE = 0.2
 
 
 def averaged_sites(
@@ -53,7 +55,9 @@ def averaged_sites(
     (array([1.]), array([-0.5]))
     """
     value, slope, curvature = likelihood.average(y, mean, variance)
-    curvature = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
+    positive = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
+    told, most = weights @ (curvature * variance), weights @ (positive * variance)
+    curvature = positive * max(told / max(most, 1e-300), LEAST_SHARE)
     step = slope / np.maximum(curvature, 1e-300)
     return Sites(weights * np.minimum(curvature, LARGEST_CURVATURE), mean + step, weights * value)
 
@@ -76,7 +80,9 @@ def integrate_derivatives(
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
     nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
     shares = shares / shares.sum()
-    eta = mean + np.sqrt(variance) * nodes[:, None]
+    sd = np.sqrt(variance)
+    eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         slope, curvature = likelihood.derivatives(y, eta)
-        return shares @ likelihood.log_density(y, eta), shares @ slope, shares @ curvature
+        bend = np.where(sd > 1e-3, -(shares * nodes) @ slope / np.maximum(sd, 1e-300), shares @ curvature)
+        return shares @ likelihood.log_density(y, eta), shares @ slope, bend

@@ -39,8 +39,9 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
-# Of eta in any row: below, the mode expects at most 1.5% too many events in it.
-SMALL_VARIANCE = 0.03
+# Variance of eta in any row, of noise relative to it: below, one round from the mode is enough, and
+# none where it would change what is known by no more than this.
+SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,23 @@ def average_sites(
     """A copy of ``inner`` that has learned averaged sites of the rows, and the sites.
 
     They are searched for under ``prior``, from those at the mode under it; where ``inner`` weighs
-    several priors, then under all of these. None where all rows' eta are known so well that the
-    mode is as good.
+    several priors, then under all of these. None where the mode is as good.
     """
-    now = _search_under_prior(prior, likelihood, rows, inner.intercept, mode)
-    if now is None:
+
+    def look(sites: Array) -> Averages:
+        known = prior.copy()
+        known.append(rows.X, _compute_targets(sites, rows), sites[0], intercept=inner.intercept)
+        mean, variance = known.predict(rows.X, intercept=inner.intercept)
+        return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
+
+    now = look(_stack(mode.sites))
+    if now.change < SMALL_CHANGE:
         return None
+    sizes = now.variance * (now.sites[0] if likelihood.is_noise else 1.0)
+    if sizes.max(initial=0.0) < SMALL_VARIANCE:
+        now = replace(now, sites=now.move(1.0))
+        return _learn(inner, rows, now), _finish(now, mode)
+    now = _search_under_prior(look, now, likelihood, rows)
     trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
     step, last = 1.0, 1.0
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
@@ -179,31 +191,16 @@ def leaves_scale_open(prior: Factor, precision: Array, scales: Array) -> bool:
 
 
 def _search_under_prior(
-    prior: Factor,
-    likelihood: Likelihood,
-    rows: SiteRows,
-    intercept: bool,
-    mode: Fitted,
-) -> Averages | None:
+    look: Callable[[Array], Averages], now: Averages, likelihood: Likelihood, rows: SiteRows
+) -> Averages:
     """Search for averaged sites under one prior.
-
-    None where the mode is as good.
 
     All sites move at once, which ascends the lower bound of the evidence (Khan and Lin 2017,
     "Conjugate-computation variational inference"), if need be with smaller steps.
     """
-
-    def look(sites: Array) -> Averages:
-        known = prior.copy()
-        known.append(rows.X, _compute_targets(sites, rows), sites[0], intercept=intercept)
-        mean, variance = known.predict(rows.X, intercept=intercept)
-        return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
-
-    now, last, mixing = look(_stack(mode.sites)), math.inf, Mixing(rows.weights)
-    if now.variance.max(initial=0.0) < SMALL_VARIANCE:
-        return None
+    last, mixing = math.inf, Mixing(rows.weights)
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
-        other = look(_stack(_find_moderate_mode(prior, likelihood, rows, intercept).sites))
+        other = look(_stack(_find_moderate_mode(now.prior, likelihood, rows).sites))
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
         if now.settles(last):
@@ -226,10 +223,9 @@ def _ascend(look: Callable[[Array], Averages], now: Averages, mixing: Mixing) ->
     return now
 
 
-def _find_moderate_mode(
-    prior: Factor, likelihood: Likelihood, rows: SiteRows, intercept: bool
-) -> Fitted:
+def _find_moderate_mode(prior: Factor, likelihood: Likelihood, rows: SiteRows) -> Fitted:
     """The mode under a prior, too, by which a feature's standard deviation changes eta by 1."""
+    intercept = prior.n_coefficients > rows.X.shape[1]
     moderate = GaussianPrior(0.0, rows.X.var(axis=0) + TINY)
     some = moderate.factor(rows.X.shape[1], intercept=intercept).combine(prior)
     return find_mode(some, likelihood, rows, None, intercept)

@@ -68,8 +68,9 @@ class SiteModel(NamedTuple):
 
     @property
     def averages(self) -> bool:
-        """True if the sites are averages; of noise, which lies on both sides, the mode is one."""
-        return self.approximation == "averages" and not self.likelihood.is_noise
+        """True if the sites are averages: of Gaussian rows the mode is one, of kinks there is none."""
+        exact = self.likelihood.is_gaussian or self.likelihood.kinked
+        return self.approximation == "averages" and not exact
 
 
 class WarmStart(NamedTuple):
