@@ -23,8 +23,10 @@ FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
 LEAST_CURVATURE = 1e-8
 # A larger one, as exponentials have on average where hardly anything is known, would overflow.
 LARGEST_CURVATURE = 1e100
-# Of what rows of a positive curvature tell, what is left where that of others is negative.
+# Of what rows of a positive curvature tell, what is left at least where that of others is negative.
 LEAST_SHARE = 0.2
+# Standard deviation of eta below which slopes do not show how they change.
+LEAST_SD = 1e-3
 
 
 def averaged_sites(
@@ -33,7 +35,8 @@ def averaged_sites(
     """Return the sites that are part of eta ~ Normal(mean, variance).
 
     With g and h the average slope and curvature: precision h and target mean + g / h. In place of
-    a log normaliser they have the average log density.
+    a log normaliser they have the average log density. Where h is negative, as of an outlier or of
+    a zero that may have two reasons, all other rows tell so much less.
 
     Parameters
     ----------
@@ -55,11 +58,13 @@ def averaged_sites(
     (array([1.]), array([-0.5]))
     """
     value, slope, curvature = likelihood.average(y, mean, variance)
+    curvature = np.minimum(curvature, LARGEST_CURVATURE)
     positive = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
-    told, most = weights @ (curvature * variance), weights @ (positive * variance)
-    curvature = positive * max(told / max(most, 1e-300), LEAST_SHARE)
-    step = slope / np.maximum(curvature, 1e-300)
-    return Sites(weights * np.minimum(curvature, LARGEST_CURVATURE), mean + step, weights * value)
+    if (curvature < 0.0).any():
+        told, most = (weights @ (one * variance) for one in (curvature, positive))
+        positive = positive * max(told / most, LEAST_SHARE)
+    step = slope / np.maximum(positive, 1e-300)
+    return Sites(weights * positive, mean + step, weights * value)
 
 
 def integrate_derivatives(
@@ -84,5 +89,7 @@ def integrate_derivatives(
     eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         slope, curvature = likelihood.derivatives(y, eta)
-        bend = np.where(sd > 1e-3, -(shares * nodes) @ slope / np.maximum(sd, 1e-300), shares @ curvature)
+        # By parts, so that it may be negative.
+        bend = -(shares * nodes) @ slope / np.maximum(sd, LEAST_SD)
+        bend = np.where(sd > LEAST_SD, bend, shares @ curvature)
         return shares @ likelihood.log_density(y, eta), shares @ slope, bend

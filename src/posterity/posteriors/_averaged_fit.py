@@ -125,10 +125,10 @@ def average_sites(
         return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
 
     now = look(_stack(mode.sites))
-    if now.change < SMALL_CHANGE:
-        return None
     sizes = now.variance * (now.sites[0] if likelihood.is_noise else 1.0)
     if sizes.max(initial=0.0) < SMALL_VARIANCE:
+        if now.change < SMALL_CHANGE:
+            return None
         now = replace(now, sites=now.move(1.0))
         return _learn(inner, rows, now), _finish(now, mode)
     now = _search_under_prior(look, now, likelihood, rows)

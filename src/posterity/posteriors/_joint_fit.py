@@ -68,7 +68,7 @@ class SiteModel(NamedTuple):
 
     @property
     def averages(self) -> bool:
-        """True if the sites are averages: of Gaussian rows the mode is one, of kinks there is none."""
+        """True if the sites are averages: at a kink are none, and Gaussian sites are the same."""
         exact = self.likelihood.is_gaussian or self.likelihood.kinked
         return self.approximation == "averages" and not exact
 
