@@ -25,8 +25,8 @@ LEAST_CURVATURE = 1e-8
 LARGEST_CURVATURE = 1e100
 # Of what rows of a positive curvature tell, what is left at least where that of others is negative.
 LEAST_SHARE = 0.2
-# Standard deviation of eta below which slopes do not show how they change.
-LEAST_SD = 1e-3
+# Of the information before, what is rounding.
+ROUNDING = 1e-9
 
 
 def averaged_sites(
@@ -89,7 +89,8 @@ def integrate_derivatives(
     eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         slope, curvature = likelihood.derivatives(y, eta)
-        # By parts, so that it may be negative.
-        bend = -(shares * nodes) @ slope / np.maximum(sd, LEAST_SD)
-        bend = np.where(sd > LEAST_SD, bend, shares @ curvature)
-        return shares @ likelihood.log_density(y, eta), shares @ slope, bend
+        value, told = shares @ likelihood.log_density(y, eta), shares @ curvature
+        # By parts, so that it may be negative; not where eta is open, nor where it is rounding.
+        bend = -(shares * nodes) @ slope / np.maximum(sd, 1e-300)
+        sure = ((told - bend) * variance > ROUNDING) & (variance < likelihood.vague_variance)
+        return value, shares @ slope, np.where(sure, bend, told)
