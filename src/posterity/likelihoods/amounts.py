@@ -40,7 +40,7 @@ class PowerOfMean(ParametricLikelihood):
     """An exponential dispersion model (Jorgensen 1987): variance = dispersion mean^power."""
 
     parameter: ClassVar[Parameter] = Parameter(
-        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0
+        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0, exponent=-1.0
     )
 
     @property
