@@ -26,6 +26,7 @@ from posterity.posteriors._joint_fit import (
     SiteModel,
     fit_sites_together,
 )
+from posterity.posteriors._parameter_nodes import fit_at_nodes
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
@@ -58,6 +59,8 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree.
 MOST_ROUNDS = 20
+# Rows whose parameters are found at nodes: what more of them say is nearly Gaussian.
+MOST_AT_NODES = 400
 
 
 @dataclass
@@ -533,12 +536,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         phi: Any = self.statistics.phi
         sites, rough = None, True
         for number in range(MOST_ROUNDS):
-            trial = self.copy()
-            trial.statistics.phi = near
-            phi.move_to(near, trial.inner)
-            if phi.moves_coefficients:
-                trial._close(rows)
-            sites = trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
+            trial, sites = self._fit_given(rows, near, sites, rough)
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
@@ -551,7 +549,20 @@ class GeneralizedPosterior(CorrectsSkewness):
                 break
             rough = rough and not agree and number < MOST_ROUNDS // 2
         trial.statistics.log_sites += integral
-        return trial, near
+        if phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+            trial = fit_at_nodes(near, phi, lambda one: self._fit_given(rows, one, sites)[0])
+        return trial, trial.statistics.phi
+
+    def _fit_given(
+        self, rows: SiteRows, phi: Any, sites: Any, rough: bool = False
+    ) -> tuple[Self, Sites]:
+        """A copy that has learned rows together given the parameter, and their sites."""
+        trial = self.copy()
+        trial.statistics.phi = phi
+        self.statistics.phi.move_to(phi, trial.inner)
+        if phi.moves_coefficients:
+            trial._close(rows)
+        return trial, trial._fit_sites(rows, sites, math.inf if rough else PRIOR_TOLERANCE)
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> Sites:
         model = SiteModel(self.known, self.approximation)
