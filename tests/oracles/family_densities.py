@@ -55,8 +55,8 @@ def tweedie(y: Array, eta: Array, t: Array) -> Array:
     """Of the power 1.5 and the dispersion exp(t): a Poisson number of exponential payments."""
     rate, scale = 2.0 * np.exp(0.5 * eta - t), 0.5 * np.exp(t + 0.5 * eta)
     # The sum over the number of payments is a Bessel function.
-    root = 2.0 * np.sqrt(rate * y / scale)
     some = np.where(y > 0.0, y, 1.0)
+    root = 2.0 * np.sqrt(rate * some / scale)
     more = 0.5 * np.log(rate / (scale * some)) - y / scale + np.log(special.i1e(root)) + root
     return np.where(y > 0.0, more, 0.0) - rate
 

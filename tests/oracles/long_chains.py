@@ -325,6 +325,11 @@ def sample(case: Case, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def read() -> dict[str, dict[str, Any]]:
+    """What the chains of all cases told."""
+    return dict(json.loads(PATH.read_text(encoding="utf-8")))
+
+
 if __name__ == "__main__":
     told = {name: sample(case) for name, case in CASES.items()}
     PATH.write_text(json.dumps(told) + "\n", encoding="utf-8")
