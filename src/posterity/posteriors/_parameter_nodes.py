@@ -27,7 +27,7 @@ SHARES = SHARES / SHARES.sum()
 # Rounds, of which the first may find that it looked too near; and the least variance of a next one.
 MOST_ROUNDS, LEAST_VARIANCE = 3, 0.1
 # Changes of mean and variances, in standard deviations, that are none.
-AGREED = 0.1
+AGREED = 0.25
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree.
 MOST_ROUNDS = 20
-# Rows whose parameters are found at nodes: what more of them say is nearly Gaussian.
+# Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
 
@@ -523,10 +523,13 @@ class GeneralizedPosterior(CorrectsSkewness):
         if phi is None:
             self._fit_sites(rows)
             return
-        near = near or phi
+        begun = near or phi
         if share > 1:  # some of the rows, with larger weights, find it approximately
-            near = self._fit_with_parameter(rows.thin(share), near)[1]
-        self.copy_from(self._fit_with_parameter(rows, near)[0])
+            begun = self._fit_with_parameter(rows.thin(share), begun)[1]
+        trial, found = self._fit_with_parameter(rows, begun)
+        if near is None and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+            trial = fit_at_nodes(found, phi, lambda one: self._fit_given(rows, one)[0])
+        self.copy_from(trial)
 
     def _fit_with_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, Any]:
         """A copy that has learned rows together, sites and parameter in turns.
@@ -549,12 +552,10 @@ class GeneralizedPosterior(CorrectsSkewness):
                 break
             rough = rough and not agree and number < MOST_ROUNDS // 2
         trial.statistics.log_sites += integral
-        if phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
-            trial = fit_at_nodes(near, phi, lambda one: self._fit_given(rows, one, sites)[0])
-        return trial, trial.statistics.phi
+        return trial, near
 
     def _fit_given(
-        self, rows: SiteRows, phi: Any, sites: Any, rough: bool = False
+        self, rows: SiteRows, phi: Any, sites: Any = None, rough: bool = False
     ) -> tuple[Self, Sites]:
         """A copy that has learned rows together given the parameter, and their sites."""
         trial = self.copy()
