@@ -114,7 +114,7 @@ def checks() -> list[Check]:
             common: dict[str, Any] = {"family": family, "n": n, "rows": rows}
             setting = f"{family}: {n:,} rows {'one by one' if rows else 'fitted'}"
             few = n == 30
-            each = [("Coefficients of families", coefficients, 0.9, 0.8 if few else 0.85)]
+            each = [("Coefficients of families", coefficients, 0.9, 0.75 if few else 0.85)]
             each += [("Coefficients of families", coefficients, 0.5, 0.4)] * (n == 200)
             each += [("Parameters of families", parameters, 0.9, 0.8)] * (learns and not rows)
             each += [("New rows of families", new_rows, 0.9, 0.85)] * (n < 1000)

@@ -350,7 +350,7 @@ class BayesianGeneralizedLinear(PredictsSurvival, GeneralizedRegression):
         the first rows of a stream, which are fitted together again (with "moments", too), it
         averages each row's likelihood over the posterior (a variational approximation, Opper and
         Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
-        learned then add up to the targets. Where eta has noise around it, it is "laplace".
+        learned then add up to the targets. Where a log density has a kink, it is "moments".
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional
