@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import digamma, poch
 
 
-class GammaPower(stats.rv_continuous):  # type: ignore[misc]
+class GammaPower(stats.rv_continuous):
     """A positive number whose log has mean 0, standard deviation ``sd`` and some skewness.
 
     Its power ``skewed`` / ``sd`` is a gamma variable (Stacy 1962): the log's skewness is nearly
