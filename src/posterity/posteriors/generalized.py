@@ -500,23 +500,6 @@ class GeneralizedPosterior(CorrectsSkewness):
             return "averages"
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
-    def _close(self, rows: SiteRows) -> None:
-        """Give eta the prior Normal(0, 10^2) in undetermined directions, at a usual row first.
-
-        At a row far from the others it would hold back slopes, too.
-        """
-        vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
-        off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-        order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
-        rows = rows[order[rows.weights[order] > 0.0]]
-        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)))
-        while len(open_):
-            row = rows[open_[0] : open_[0] + 1]
-            self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
-            # A density: its log constant is log(0.01 / 2 pi) / 2.
-            self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
-
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
