@@ -75,4 +75,4 @@ def checks() -> list[Check]:
 
 
 def _check(topic: str, setting: str, simulate: partial[tuple[int, int]], n: int) -> Check:
-    return Check(topic, setting, 0.9, simulate, 60, lowest=0.75 if n == 30 else 0.85, highest=0.97)
+    return Check(topic, setting, 0.9, simulate, 40, lowest=0.7 if n == 30 else 0.85, highest=1.0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
@@ -31,8 +31,9 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
     def likelihood_parameters_(self) -> dict[str, Any]:
         """What is known of the likelihood's parameters that are learned, by name.
 
-        Log-normal distributions (``scipy.stats.lognorm``). What forgets learns the parameter from
-        all rows.
+        Distributions as SciPy's, with the mean and the standard deviation (``args[0]``) of the
+        parameter's log: powers of gamma variables (``scipy.stats.gengamma``), and log-normal ones
+        where much or nothing is known. What forgets learns the parameter from all rows.
 
         Examples
         --------
@@ -47,7 +48,7 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
             return {}
         moments = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
         return {
-            parameter.name: stats.lognorm(np.sqrt(square - mean * mean), scale=np.exp(mean))
+            parameter.name: parameter.distribution(mean, math.sqrt(square - mean * mean))
             for parameter, mean, square in zip(
                 likelihood.parameters, *np.reshape(moments, (2, -1)), strict=True
             )
@@ -349,7 +350,7 @@ class BayesianGeneralizedLinear(PredictsSurvival, GeneralizedRegression):
         the first rows of a stream, which are fitted together again (with "moments", too), it
         averages each row's likelihood over the posterior (a variational approximation, Opper and
         Archambeau 2009): with a canonical link and an intercept, the expected targets of the rows
-        learned then add up to the targets. Where eta has noise around it, it is "laplace".
+        learned then add up to the targets. Where a log density has a kink, it is "moments".
     basis : transformer from posterity.basis, optional
         Functions of the features to be linear in.
     forgetting : strategy from posterity.forgetting, optional

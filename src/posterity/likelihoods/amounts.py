@@ -45,7 +45,7 @@ class PowerOfMean(ParametricLikelihood):
     """An exponential dispersion model (Jorgensen 1987): variance = dispersion mean^power."""
 
     parameter: ClassVar[Parameter] = Parameter(
-        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0
+        "dispersion", stats.norm(MEAN, SD).logpdf, ENDS, power=0.0, exponent=-1.0
     )
 
     @property
@@ -78,7 +78,8 @@ class PowerOfMean(ParametricLikelihood):
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
         """The same with averages of powers of the mean."""
         powers = self._raise(y, mean, variance)
-        return self._sum(y, *powers), *self._differentiate(*powers)
+        of_target, of_mean = powers
+        return self._sum(y, *powers), of_target - of_mean, self._bend(*powers)
 
     def start(self, y: Array) -> Array:
         """Return starting values: the log of the target, shrunk to that of the mean."""
@@ -109,8 +110,10 @@ class PowerOfMean(ParametricLikelihood):
         return value + self.log_base_density(y)
 
     def _differentiate(self, of_target: Array, of_mean: Array) -> tuple[Array, Array]:
-        bend = (self.power - 1.0) * of_target + (2.0 - self.power) * of_mean
-        return of_target - of_mean, keep_positive(bend, of_mean)
+        return of_target - of_mean, keep_positive(self._bend(of_target, of_mean), of_mean)
+
+    def _bend(self, of_target: Array, of_mean: Array) -> Array:
+        return (self.power - 1.0) * of_target + (2.0 - self.power) * of_mean
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
 LEAST_CURVATURE = 1e-8
 # A larger one, as exponentials have on average where hardly anything is known, would overflow.
 LARGEST_CURVATURE = 1e100
+# Of what rows of a positive curvature tell, what is left at least where that of others is negative.
+LEAST_SHARE = 0.2
+# Of the information before, what is rounding.
+ROUNDING = 1e-9
 
 
 def averaged_sites(
@@ -31,7 +35,8 @@ def averaged_sites(
     """Return the sites that are part of eta ~ Normal(mean, variance).
 
     With g and h the average slope and curvature: precision h and target mean + g / h. In place of
-    a log normaliser they have the average log density.
+    a log normaliser they have the average log density. Where h is negative, as of an outlier or of
+    a zero that may have two reasons, all other rows tell so much less.
 
     Parameters
     ----------
@@ -53,9 +58,13 @@ def averaged_sites(
     (array([1.]), array([-0.5]))
     """
     value, slope, curvature = likelihood.average(y, mean, variance)
-    curvature = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
-    step = slope / np.maximum(curvature, 1e-300)
-    return Sites(weights * np.minimum(curvature, LARGEST_CURVATURE), mean + step, weights * value)
+    curvature = np.minimum(curvature, LARGEST_CURVATURE)
+    positive = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
+    if (curvature < 0.0).any():
+        told, most = (weights @ (one * variance) for one in (curvature, positive))
+        positive = positive * max(told / most, LEAST_SHARE)
+    step = slope / np.maximum(positive, 1e-300)
+    return Sites(weights * positive, mean + step, weights * value)
 
 
 def integrate_derivatives(
@@ -76,7 +85,12 @@ def integrate_derivatives(
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
     nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
     shares = shares / shares.sum()
-    eta = mean + np.sqrt(variance) * nodes[:, None]
+    sd = np.sqrt(variance)
+    eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         slope, curvature = likelihood.derivatives(y, eta)
-        return shares @ likelihood.log_density(y, eta), shares @ slope, shares @ curvature
+        value, told = shares @ likelihood.log_density(y, eta), shares @ curvature
+        # By parts, so that it may be negative; not where eta is open, nor where it is rounding.
+        bend = -(shares * nodes) @ slope / np.maximum(sd, 1e-300)
+        sure = ((told - bend) * variance > ROUNDING) & (variance < likelihood.vague_variance)
+        return value, shares @ slope, np.where(sure, bend, told)

@@ -236,7 +236,7 @@ class LogNormal(ParametricLikelihood, Lifetime):
     """
 
     parameter: ClassVar[Parameter] = Parameter(
-        "scale", stats.norm(-MEAN, SD).logpdf, (-ENDS[1], -ENDS[0]), power=2.0
+        "scale", stats.norm(-MEAN, SD).logpdf, (-ENDS[1], -ENDS[0]), power=2.0, exponent=-2.0
     )
 
     scale: float | None = None

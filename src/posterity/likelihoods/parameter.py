@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
+
+from posterity.distributions.gamma_power import gamma_power
 
 Array = NDArray[np.float64]
 
@@ -15,19 +18,24 @@ Array = NDArray[np.float64]
 FARTHEST = 6.0
 # Points of t at which its density before data is summed.
 N_POINTS = 1001
+# Skewness of the log of a parameter, at most, and below which it is none.
+MOST_SKEWED, LEAST_SKEWED = 0.5, 0.05
 
 
 class Parameter(NamedTuple):
     """The log density of t before data, between two ends.
 
     Where one value stands for all, it is the mean of exp(t), or that of exp(``power`` t): -1 where
-    targets vary the less, the larger the parameter is, and 0 for exp of the mean of t.
+    targets vary the less, the larger the parameter is, and 0 for exp of the mean of t. By many rows
+    exp(``exponent`` t) is nearly a gamma variable: a precision's is 1, that of a standard deviation
+    -2.
     """
 
     name: str
     log_density: Callable[[Array], Array]
     ends: tuple[float, float]
     power: float = 1.0
+    exponent: float = 1.0
 
     @property
     def as_log_normal(self) -> LogNormalParameter:
@@ -36,7 +44,11 @@ class Parameter(NamedTuple):
         shares = np.exp(self.log_density(t))
         mean = float(shares @ t / shares.sum())
         variance = float(shares @ np.square(t - mean) / shares.sum())
-        return LogNormalParameter(self.name, mean, variance**0.5)
+        return LogNormalParameter(self.name, mean, variance**0.5, self.power, self.exponent)
+
+    def distribution(self, mean: float, sd: float) -> Any:
+        """That of a parameter whose log has this mean and standard deviation after data."""
+        return self.as_log_normal.distribution(mean, sd)
 
 
 def average(t: Array, shares: Array, power: float) -> float:
@@ -56,6 +68,7 @@ class LogNormalParameter(NamedTuple):
     mean: float
     sd: float
     power: float = 1.0
+    exponent: float = 1.0
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -71,3 +84,15 @@ class LogNormalParameter(NamedTuple):
     def as_log_normal(self) -> LogNormalParameter:
         """Itself."""
         return self
+
+    def distribution(self, mean: float, sd: float) -> Any:
+        """That of a parameter whose log has this mean and standard deviation after data.
+
+        A gamma variable to a power, whose log is as skewed as rows make it: the less they tell
+        beside the prior, the less it is, and before data the log is normal.
+        """
+        skewed = self.exponent * sd * (1.0 - min(sd / self.sd, 1.0) ** 2)
+        if abs(skewed) < LEAST_SKEWED:
+            return stats.lognorm(sd, scale=math.exp(mean))
+        most = math.copysign(min(abs(skewed), MOST_SKEWED), skewed)
+        return gamma_power(sd, most, scale=math.exp(mean))

@@ -210,7 +210,8 @@ class BetaBinomial(ParametricLikelihood, Successes):
     array([7.])
     """
 
-    parameter: ClassVar[Parameter] = Beta.parameter
+    # It may be as large as can be, as for Binomial.
+    parameter: ClassVar[Parameter] = Beta.parameter._replace(exponent=-1.0)
 
     trials: int = 1
     precision: float | None = None

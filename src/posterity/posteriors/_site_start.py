@@ -8,6 +8,7 @@ again whenever half as many more have come, as if they had come at once.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor.rows import SiteRows
+from posterity.noise import LOG_2PI
 from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors.gaussian import LinearPosterior
@@ -122,6 +124,7 @@ def _count_enough(n_varied: int) -> int:
 class KeepsFirstRows(LinearPosterior):
     """A posterior that keeps the first rows of a stream as ``start`` in its ``statistics``."""
 
+    inner: LinearPosterior
     statistics: Any
     keeps_start: bool
     # Mean variance of their linear predictors below which there are enough of them.
@@ -187,6 +190,23 @@ class KeepsFirstRows(LinearPosterior):
             first = last
         self.copy_from(trial)
         return learned
+
+    def _close(self, rows: SiteRows) -> None:
+        """Give eta the prior Normal(0, 10^2) in undetermined directions, at a usual row first.
+
+        At a row far from the others it would hold back slopes, too.
+        """
+        vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
+        off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
+        rows = rows[order[rows.weights[order] > 0.0]]
+        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)))
+        while len(open_):
+            row = rows[open_[0] : open_[0] + 1]
+            self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
+            # A density: its log constant is log(0.01 / 2 pi) / 2.
+            self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
+            open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
 
     def _start_with(self, rows: SiteRows) -> None:
         """Keep rows that were fitted, where they are few."""

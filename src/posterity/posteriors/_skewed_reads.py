@@ -20,7 +20,6 @@ from posterity.posteriors._site_start import (
     KeepsFirstRows,
 )
 from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantiles
-from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
@@ -28,7 +27,6 @@ Array = NDArray[np.float64]
 class CorrectsSkewness(KeepsFirstRows):
     """A posterior that keeps the rows that skew it as ``skewed`` in its ``statistics``."""
 
-    inner: LinearPosterior
     likelihood: Likelihood
     approximation: Any
 

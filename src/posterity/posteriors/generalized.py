@@ -19,7 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode
 from posterity.kernel import RowPath, SitePath, fading_counts
-from posterity.likelihoods import Likelihood, Sites
+from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import (
     PRIOR_TOLERANCE,
@@ -28,6 +28,7 @@ from posterity.posteriors._joint_fit import (
     SiteModel,
     fit_sites_together,
 )
+from posterity.posteriors._parameter_nodes import fit_at_nodes
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._removal import weigh_rest
@@ -60,6 +61,8 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
 MOST_ROUNDS, NEARLY = 20, 100.0
+# Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
+MOST_AT_NODES = 400
 
 
 @dataclass
@@ -495,23 +498,6 @@ class GeneralizedPosterior(CorrectsSkewness):
             return "averages"
         return "laplace" if together and self.statistics.at_mode else self.approximation
 
-    def _close(self, rows: SiteRows) -> None:
-        """Give eta the prior Normal(0, 10^2) in undetermined directions, at a usual row first.
-
-        At a row far from the others it would hold back slopes, too.
-        """
-        vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
-        off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-        order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
-        rows = rows[order[rows.weights[order] > 0.0]]
-        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)))
-        while len(open_):
-            row = rows[open_[0] : open_[0] + 1]
-            self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
-            # A density: its log constant is log(0.01 / 2 pi) / 2.
-            self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
-
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
         phi = self.statistics.phi
@@ -521,7 +507,11 @@ class GeneralizedPosterior(CorrectsSkewness):
         way = self
         if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
             way = replace(self, approximation="moments")
-        self.copy_from(way._fit_with_parameter(rows, near or phi)[0])
+        trial = way._fit_with_parameter(rows, near or phi)[0]
+        if near is None and way is self and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+            found = trial.statistics.phi
+            trial = fit_at_nodes(found, phi, lambda one: self._fit_given(rows, one)[0])
+        self.copy_from(trial)
 
     def _fit_with_parameter(
         self, rows: SiteRows, near: Any
@@ -536,12 +526,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
             near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
-            trial = self.copy()
-            trial.statistics.phi = near
-            phi.move_to(near, trial.inner)
-            if phi.moves_coefficients:
-                trial._close(rows)
-            sites, fit = trial._fit_sites(rows, fit, math.inf if rough else PRIOR_TOLERANCE)
+            trial, fit = self._fit_given(rows, near, fit, math.inf if rough else PRIOR_TOLERANCE)
+            sites = fit.fitted.sites
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
             rows_without = trial._believe(rows, precision, precision * sites.target)
@@ -555,7 +541,16 @@ class GeneralizedPosterior(CorrectsSkewness):
         trial.statistics.log_sites += integrate()
         return trial, fit, steps
 
-    def _fit_sites(self, rows: SiteRows, *how: Any) -> tuple[Sites, NearFit]:
+    def _fit_given(self, rows: SiteRows, phi: Any, *how: Any) -> tuple[Self, NearFit]:
+        """A copy that has learned rows together given the parameter, and their fit."""
+        trial = self.copy()
+        trial.statistics.phi = phi
+        self.statistics.phi.move_to(phi, trial.inner)
+        if phi.moves_coefficients:
+            trial._close(rows)
+        return trial, trial._fit_sites(rows, *how)
+
+    def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:
         model = SiteModel(self.known, self.approximation)
         trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
@@ -568,7 +563,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.log_predictive += self.log_evidence - log_evidence
         if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
             self._keep_skewed(SkewedRows.of(rows, fitted.sites))
-        return fitted.sites, NearFit(fitted, rows)
+        return NearFit(fitted, rows)
 
 
 @predict_and_score_rows.register

@@ -198,6 +198,7 @@ class JointParameters(ApartFromCoefficients):
         reach = REACH * np.sqrt(np.diag(self.covariance))
         for _ in range(HALVINGS):
             logs, slopes, curvatures = self._look(likelihood, rows.y, mean, variance, reach)
+            curvatures = np.maximum(curvatures, 0.0)
             total = logs.reshape(-1, n) @ rows.weights
             near = 2.0 * total[0] - total[1 : 1 + d] - total[1 + d : 1 + 2 * d] < MOST_FALL
             if near.all():
