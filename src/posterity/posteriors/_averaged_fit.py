@@ -31,6 +31,8 @@ MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 1e-3, 1e-1
+# Where priors move with the sites: changes from which on the last rounds tell the next one.
+MIXED_CHANGE = 0.3
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
@@ -121,7 +123,7 @@ def average_sites(
     if now is None:
         return None
     trial, scales = _learn(inner, rows, now), rows.X.std(axis=0)
-    step, last = 1.0, 1.0
+    mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     for _ in range(MOST_PRIOR_ROUNDS if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
@@ -129,8 +131,10 @@ def average_sites(
         if now.change < TOLERANCE:
             break
         if now.change >= last:
+            mixing.restart()
             step = max(0.7 * step, LEAST_STEP)
-        following = replace(now, sites=now.move(step))
+        goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.move(1.0)
+        following = replace(now, sites=now.sites + step * (goal - now.sites))
         after, last = _learn(inner, rows, following), now.change
         if leaves_scale_open(_get_middle(after).prior, following.sites[0], scales):
             break
