@@ -140,9 +140,7 @@ def _keep_or_divide(
     return _divide_by_feature(contrasts, prior, of_one)
 
 
-def _divide_by_feature(
-    contrasts: Contrasts, prior: ContrastPrior, of_one: Choice
-) -> ContrastPrior:
+def _divide_by_feature(contrasts: Contrasts, prior: ContrastPrior, of_one: Choice) -> ContrastPrior:
     """Divide the variance of one scale by local scales of the features, if the evidence prefers it.
 
     These are found in contrasts along the principal axes of the coefficients, and each feature has
