@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from posterity import kernel
 from posterity.factor.factor import Factor, LostInRoundingError
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
-from posterity.factor.packed import packed, unpacked
+from posterity.factor.packed import packed, unpacked, unpacked_rows
 from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.removal import loses_targets
 from posterity.transaction import Undo
@@ -127,8 +127,7 @@ class GroupBank:
 
     def rows(self, which: slice | Slots = slice(None)) -> Array:
         """(size, p, p + 1) triangles [R, z] of the rows, a copy."""
-        p = self.n_coefficients
-        return np.ascontiguousarray(unpacked(self.packed[which], p + 1)[:, :p, : p + 1])
+        return unpacked_rows(self.packed[which], self.n_coefficients)
 
     # ---- room ----------------------------------------------------------------------------------
 

@@ -37,6 +37,13 @@ def unpacked(halves: Array, q: int) -> Array:
     return stack
 
 
+def unpacked_rows(halves: Array, p: int) -> Array:
+    """The first p rows (n, p, p + 1) of the triangles of p + 1 rows."""
+    rows = np.zeros((len(halves), p, p + 1))
+    rows.reshape(len(halves), p * (p + 1))[:, places(p + 1, p + 1)[:-1]] = halves[:, :-1]
+    return rows
+
+
 @lru_cache(maxsize=64)
 def places(q: int, ld: int) -> Places:
     """Return the places of the upper triangle (q, q) in the memory of (q, ld), row by row."""
@@ -44,4 +51,4 @@ def places(q: int, ld: int) -> Places:
     return rows * ld + columns
 
 
-__all__ = ["packed", "places", "unpacked"]
+__all__ = ["packed", "places", "unpacked", "unpacked_rows"]

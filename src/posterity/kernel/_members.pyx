@@ -386,14 +386,16 @@ cdef class MembersPath:
         cdef double[:, ::1] scores = self.standing.members
         cdef double[::1] outer = self.standing.rates
         cdef FadingMember member
+        cdef bint turned = False
         for member in self.members:
             member.take(values, weight)
+            turned = turned or (member.behind is not None and member.behind.turns)
         if self.noises is not None:
             self.noises.take()
         memcpy(&scores[0, 0], &self.scores[0], self.scores.shape[0] * sizeof(double))
         memcpy(&outer[0], &self.outer[0], self.outer.shape[0] * sizeof(double))
         self.standing.log_evidence += evidence
-        if member.behind is not None and member.behind.turns:
+        if turned:
             self.members = None
         return 0
 

@@ -39,8 +39,8 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-# A number of rows.
-NEVER = 2**62
+# Numbers of rows, at which a turn is due never, or right after the row that comes.
+NEVER, NOW = 2**62, -(2**62)
 
 
 @dataclass
@@ -327,7 +327,7 @@ class EvidenceStream(LinearPosterior):
         while first < len(rows):
             nodes = self.current()
             part = rows[first : self._find_stretch(nodes.choice, rows.X, rows.weights, first)]
-            if self.state.clock[1] == 0:
+            if self.state.clock[1] == NOW:
                 nodes = self._choose_for_new_feature(learn, nodes, part)
             (node,) = nodes.posteriors
             part_learned = learn(node, part)
@@ -381,7 +381,7 @@ class EvidenceStream(LinearPosterior):
                 still = int(np.argmax(moves))
                 stop = first + max(still, 1)
                 if still == 0:
-                    self.state.clock[1] = 0
+                    self.state.clock[1] = NOW
         return stop
 
     def find_stretch_end(self, first: int, n: int, weights: Array | None) -> int:
@@ -418,4 +418,4 @@ class EvidenceStream(LinearPosterior):
         return X if X.shape[1] == len(self.mean) else X[:, 1:] / X[:, :1]
 
 
-__all__ = ["NEVER", "EvidenceState", "EvidenceStream"]
+__all__ = ["NEVER", "NOW", "EvidenceState", "EvidenceStream"]

@@ -41,9 +41,12 @@ def find_updates_around(rows: int, p: int) -> tuple[int, int]:
 def compute_row_space(rows: Array) -> Factor | None:
     """A factor that spans the groups' rows (g, p, p + 1); None if they span all directions."""
     groups, p, _ = rows.shape
-    span = Factor(p)
-    stacked = rows.reshape(groups * p, p + 1)
-    span.append(stacked[:, :p], np.zeros((groups * p, 1)))
+    span, first, size = Factor(p), 0, FIRST_CHUNK
+    stacked = rows.reshape(groups * p, p + 1)[:, :p]
+    while first < len(stacked) and span.rank < p:
+        part = stacked[first : first + size]
+        span.append(part, np.zeros((len(part), 1)))
+        first, size = first + size, 2 * size
     return None if span.rank == p else span
 
 

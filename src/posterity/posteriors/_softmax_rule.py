@@ -55,7 +55,7 @@ def begin(
         known = _begin_under(before, prior, rows, None, averaged=averaged)
         if before.separate:
             return known, prior
-        choose = partial(_divide_by_feature, strategy=strategy)
+        choose = partial(_keep_or_divide, strategy=strategy)
         return _begin_in_turns(before, prior, rows, known, choose, averaged=averaged)
     if strategy is not None:
         # The sizes of the features are taken into account anew, too.
@@ -130,12 +130,17 @@ def choose_prior(
     after = prior.with_precisions((1.0 / variances).reshape(contrasts.n_classes - 1, -1))
     after.scale = float(np.exp(choice.weights @ np.log(choice.ratios)))
     divides = isinstance(one, OddsScale) and shapes is None  # the shapes of a basis are its prior
-    return _divide_by_feature(contrasts, after, one) if divides else after
+    return _divide_by_feature(contrasts, after, choice) if divides else after
 
 
-def _divide_by_feature(
+def _keep_or_divide(
     contrasts: Contrasts, prior: ContrastPrior, strategy: Strategy
 ) -> ContrastPrior:
+    of_one = choose_by_coefficient(contrasts, prior, strategy, None)
+    return _divide_by_feature(contrasts, prior, of_one)
+
+
+def _divide_by_feature(contrasts: Contrasts, prior: ContrastPrior, of_one: Choice) -> ContrastPrior:
     """Divide the variance of one scale by local scales of the features, if the evidence prefers it.
 
     These are found in contrasts along the principal axes of the coefficients, and each feature has
@@ -145,7 +150,6 @@ def _divide_by_feature(
     squares = prior.mean_squares()[offset:]
     means = contrasts.coordinates(contrasts.join_prior(prior))[:, offset:]
     axes = np.linalg.svd(means * np.sqrt(squares))[0]
-    of_one = choose_by_coefficient(contrasts, prior, strategy, None)
     told = _weigh_sites(contrasts, prior) / len(means)
     rule = LocalScales(most_nodes=1).for_sites(told, prior.count, len(squares))
     local = choose_by_coefficient(contrasts, prior, rule, None, axes)

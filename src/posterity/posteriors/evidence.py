@@ -26,7 +26,7 @@ from posterity.evidence.members import InUnits, UnitInformation, use_single_node
 from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
 from posterity.noise import Distribution, Noise
-from posterity.posteriors._evidence_stream import NEVER, EvidenceState, EvidenceStream
+from posterity.posteriors._evidence_stream import NEVER, NOW, EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._turns import count_rows, find_last_turn
@@ -69,7 +69,8 @@ class EvidencePosterior(EvidenceStream):
     def with_memory(self, memory: Memory) -> Self:
         """The same that forgets, before it has seen anything."""
         scales = RunningScales.before_data(len(self.mean))
-        return super().with_memory(memory)._copy_with(state=EvidenceState(scales=scales))
+        state = replace(self.state.copy(), scales=scales)
+        return super().with_memory(memory)._copy_with(state=state)
 
     def with_one_node(self, *, rests: bool) -> Self:
         """The same, before data, with a stream of one node, under which sites are found.
@@ -90,15 +91,17 @@ class EvidencePosterior(EvidenceStream):
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=use_single_node(self.strategy))
 
-    def member(self, *, weak: bool) -> Self:
+    def member(self, *, weak: bool, late: int) -> Self:
         """Return one node in units of the noise, under a weak prior or the one it learns.
 
-        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
+        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for. Its
+        turns come so many rows ``late``: members do not all choose at the same row.
         """
         weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
         return replace(
             self.copy(),
             strategy=InUnits(UnitInformation() if weak else use_single_node(self.strategy)),
+            state=EvidenceState(clock=np.array([-late, 1 - late])),
         )
 
     def of_target(self, target: int | Sequence[int]) -> Self:
@@ -166,7 +169,7 @@ class EvidencePosterior(EvidenceStream):
         still = self.find_constant_features() if clock[0] or not self.intercept else None
         first = find_last_turn(self._features(X), weights, clock, self.n_coefficients, still)
         if first:
-            clock[1] = 0  # the schedule turns right after them
+            clock[1] = NOW  # the schedule turns right after them
         for some in (rows[:first], rows[first:]):
             after.absorb(some.X, some.y, some.weights, some.elapsed)
         self.copy_from(after)
