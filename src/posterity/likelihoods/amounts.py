@@ -54,7 +54,7 @@ class PowerOfMean(ParametricLikelihood):
         raise NotImplementedError
 
     @property
-    def kernel_code(self) -> Kernel:
+    def kernel_code(self) -> Kernel | None:
         """The kernel has it built in."""
         return Kernel(9, (self._read_parameter()[1], self.power, 0.0))
 
