@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posterity.experiments import Experiment, Pair, plan
+from posterity.experiments import AnytimeValid, Experiment, Pair, Rows, plan
 from posterity.experiments.pairs import compute_lifts
 from posterity.sequential import compute_power, sequence_radius
 
 
-def shop(rates: dict[str, float], n: int, seed: int = 0, **settings: float) -> Experiment:
+def shop(rates: dict[str, float], n: int, seed: int = 0, **settings: Any) -> Experiment:
     """Visitors who buy or not, in three batches."""
     rng = np.random.default_rng(seed)
     arms = rng.choice(list(rates), size=n)
@@ -98,6 +100,23 @@ def test_sentence_of_a_pair() -> None:
         "B against C: not decided, +0.20 points (-0.10 to +0.50), +20% (-10 to +60%); about 14,000 "
         "more rows would tell."
     )
+
+
+def test_a_difference_that_is_not_worth_having_ends_a_test_too() -> None:
+    rates, stop = {"a": 0.1, "b": 0.1, "c": 0.07}, AnytimeValid(smallest_effect=0.02)
+    test = shop(rates, 40_000, stop=stop | Rows(100_000))
+    alike = {frozenset((pair.arm, pair.other)): pair for pair in test.pairs_}[frozenset("ab")]
+    assert alike.is_alike
+    assert not alike.is_decided
+    assert "no difference worth having" in str(alike)
+    assert test.decision_ is not None
+    assert test.decision_.arm in ("a", "b")
+    early = shop(rates, 6_000, stop=stop)
+    assert early.decision_ is None
+    # Less is needed to take an arm than to call two of them alike.
+    assert early.expected_rows_ <= max(pair.expected_rows for pair in early.pairs_)
+    without = shop(rates, 40_000).pairs_
+    assert not any(pair.is_alike for pair in without)
 
 
 def test_rewards_around_zero_have_no_lift() -> None:

@@ -73,7 +73,8 @@ reward = click.option(
     "--smallest-effect",
     default=0.0,
     type=click.FloatRange(0.0),
-    help="Smallest difference that matters: the experiment also ends when none is larger.",
+    help="Smallest difference worth having, in the unit of the reward (0.002 is 0.2 percentage "
+    "points): the experiment also ends when no arm is better than the one taken by as much.",
 )
 @click.option(
     "--planned-rows",

@@ -168,13 +168,13 @@ class Contrasts:
         known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest.max() > 0.0) & self.has_told_spread
         return np.where(known, radius, np.inf)
 
-    def expect_rows(self, level: float, planned_rows: float | None = None) -> Array:
-        """(K, K) rows by which intervals leave out 0, if sums go on as they did; or infinity."""
+    def expect_rows(self, widths: Array, level: float, planned_rows: float | None = None) -> Array:
+        """(K, K) rows by which half widths fall below these, if sums go on as they did."""
         growth = _GROWTH[:, None, None]
         radius = sequence_radius(self.squares * growth, self.rows * growth, level, planned_rows)
         mass = self.sums[0] * growth
         with np.errstate(invalid="ignore"):
-            reached = (radius < np.abs(self.differences) * mass)[:, :-1, :-1]
+            reached = radius[:, :-1, :-1] < widths * mass[:, :-1, :-1]
         first = np.where(reached.any(axis=0), _GROWTH[reached.argmax(axis=0)], np.inf)
         if not self.is_bounded:
             first = np.maximum(first, self.needed_rewards / np.maximum(self.shown_rewards, 1e-300))
