@@ -99,6 +99,29 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     )
 
 
+def test_covariates_may_be_missing_and_arms_may_not(visits: Path) -> None:
+    frame = pd.read_csv(visits)
+    frame["age"] = np.arange(3000) % 50
+    frame.loc[1::60, "age"], frame.loc[2::70, "device"] = np.nan, None
+    frame["bought"] = np.where(frame["bought"] == 1, "yes", "no")
+    frame.to_csv(visits, index=False)
+    covariates = ("--covariates", "device,age")
+    assert "--missing mean" in complaint("experiment", visits, *EXPERIMENT, *covariates)
+    options = (*covariates, "--missing", "level", "--json")
+    shown = json.loads(invoke("experiment", visits, *EXPERIMENT, *options).stdout)
+    assert shown["n_rows"] == 3000
+    test = Experiment(["A", "B"]).observe(
+        frame, arm="variant", reward="bought", covariates=["device", "age"], missing="level"
+    )
+    assert shown["arms"][1]["low"] == pytest.approx(test.interval_["B"][0])
+    for arms in (frame["variant"], frame["variant"].map({"A": 0, "B": 1}).astype(float)):
+        names, broken = arms.unique().tolist(), frame.assign(variant=arms.where(frame.index != 9))
+        with pytest.raises(posterity.io.TableError, match="'variant' has missing values"):
+            Experiment(names).observe(
+                broken, arm="variant", reward="bought", covariates="age", missing="level"
+            )
+
+
 def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     page = tmp_path / "page.html"

@@ -94,8 +94,7 @@ reward = click.option(
     type=click.FloatRange(0.0, 1.0, max_open=True),
     help="No verdict below this p-value of the shares of arms; 0 decides all the same.",
 )
-@options("model", "level")
-@missing
+@options("model", "level", "missing")
 @options(*READING_OPTIONS, "report", "as_json", "quiet")
 def experiment(**settings: Any) -> None:
     """Compare the arms of an experiment in FILE, with intervals that hold at all times.

@@ -160,7 +160,7 @@ class Experiment(Estimates):
         reward: str = "reward",
         covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
-        missing: Literal["error", "skip"] = "error",
+        missing: Literal["error", "skip", "mean", "level"] = "error",
     ) -> Self:
         """Learn rows of a table, in order, and update the estimates.
 
@@ -175,8 +175,10 @@ class Experiment(Estimates):
         propensities : mapping of arm to column, or pattern, optional
             Columns of the probabilities that arms had in each row; ``"p_*"`` stands for p_old,
             p_new and so on.
-        missing : {"error", "skip"}
-            What a missing value does.
+        missing : {"error", "skip", "mean", "level"}
+            What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
+            rows: a missing category is a level, and a missing number the mean of this table so far.
+            No arm and no propensity may be missing then.
 
         Raises
         ------
