@@ -136,6 +136,10 @@ def test_rows_are_planned_before_an_experiment(visits: Path) -> None:
     assert invoke("plan", "--baseline", "0.05", "--effect", "0.005").stdout.startswith(
         "96,000 rows"
     )
+    assert (
+        "Rewards above 0.5 count as 0.5"
+        in invoke("experiment", visits, *EXPERIMENT, "--cap", "0.5").stdout
+    )
     assert "shares lie between 0 and 1" in complaint("plan", "--baseline", "5", "--effect", "1")
     shown = [
         json.loads(invoke("experiment", visits, *EXPERIMENT, *more, "--json").stdout)

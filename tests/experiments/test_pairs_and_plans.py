@@ -149,6 +149,25 @@ def test_looks_that_are_kept_do_not_grow_with_calls() -> None:
     assert len(test.effects_over_time()) < 300
 
 
+def test_a_cap_makes_large_rewards_count_as_it() -> None:
+    rng = np.random.default_rng(1)
+    arms = rng.choice(["a", "b"], size=20_000)
+    buys = rng.random(20_000) < np.where(arms == "b", 0.045, 0.03)
+    spent = buys * np.exp(rng.normal(3.0, 1.5, size=20_000))
+    capped = Experiment(["a", "b"], cap=200.0, planned_rows=20_000).observe_rows(arms, spent)
+    by_hand = Experiment(["a", "b"], planned_rows=20_000)
+    by_hand = by_hand.observe_rows(arms, np.minimum(spent, 200.0))
+    assert capped.pairs_ == by_hand.pairs_
+    assert spent.max() > 1_000.0
+    # Beside the interval of a t-test that is looked at once.
+    cut = np.minimum(spent, 200.0)
+    error = np.sqrt(sum(cut[arms == arm].var() / np.sum(arms == arm) for arm in "ab"))
+    low, high = capped.interval_["b"]
+    assert high - low < 1.5 * 2 * 1.96 * error
+    with pytest.raises(ValueError, match="cap is nan"):
+        Experiment(["a", "b"], cap=float("nan"))
+
+
 def test_power_is_that_of_random_walks() -> None:
     rng, level, drift, steps = np.random.default_rng(0), 0.95, 3.0, 400
     walks = np.cumsum(rng.normal(drift / steps, 1.0 / np.sqrt(steps), size=(4_000, steps)), axis=1)

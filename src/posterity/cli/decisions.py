@@ -89,6 +89,12 @@ reward = click.option(
     help="Least and largest possible reward: then an arm need not have shown its largest ones.",
 )
 @click.option(
+    "--cap",
+    type=float,
+    help="Rewards above it count as it: chosen before the first row, it keeps a few large "
+    "purchases from drowning the effect on all others.",
+)
+@click.option(
     "--sample-ratio-level",
     default=0.001,
     type=click.FloatRange(0.0, 1.0, max_open=True),

@@ -34,6 +34,7 @@ class Settings(IntervalSettings):
     shares: Mapping[str, float] | None
     smallest_effect: float
     planned_rows: float | None
+    cap: float | None
     sample_ratio_level: float
     model: str
 
@@ -104,12 +105,15 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
         level=settings.level,
         planned_rows=settings.planned_rows,
         reward_range=settings.reward_range,
+        cap=settings.cap,
         sample_ratio_level=settings.sample_ratio_level,
     )
 
 
 def _describe(test: Experiment) -> list[str]:
     lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
+    if test.cap is not None:
+        lines.append(f"Rewards above {test.cap:g} count as {test.cap:g}.")
     lines += test.report().splitlines()
     p = test.sample_ratio_p_value_
     if test.sample_ratio_level <= p < _WARNING_P_VALUE:
@@ -178,6 +182,7 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "planned rows": "" if settings.planned_rows is None else f"{settings.planned_rows:g}",
         "smallest effect": f"{settings.smallest_effect:g}",
         "reward range": " to ".join(f"{end:g}" for end in settings.reward_range or ()),
+        "cap": "" if settings.cap is None else f"{settings.cap:g}",
         "level": f"{settings.level:g}",
     }
 
