@@ -134,7 +134,7 @@ def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
 
 def test_rows_are_planned_before_an_experiment(visits: Path) -> None:
     assert invoke("plan", "--baseline", "0.05", "--effect", "0.005").stdout.startswith(
-        "96,000 rows"
+        "104,000 rows"
     )
     assert (
         "Rewards above 0.5 count as 0.5"

@@ -194,6 +194,20 @@ def test_plan_grows_with_arms_and_power() -> None:
     assert plan(5.0, 0.5, standard_deviation=10.0) == pytest.approx(4 * one, rel=0.02)
 
 
+def test_plans_of_few_rows_count_what_is_not_believed_of_few() -> None:
+    """Below some 60 rows of an arm the spread is not believed to be as small as it seems."""
+    rows = plan(0.0, 0.8, standard_deviation=1.0)
+    assert 110 < rows < 160
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        arms = rng.choice(["a", "b"], size=rows)
+        test = Experiment(["a", "b"], planned_rows=rows)
+        test = test.observe_rows(arms, 0.8 * (arms == "b") + rng.normal(size=rows))
+        found += test.pairs_[0].is_decided
+    assert found >= 33
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

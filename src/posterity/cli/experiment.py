@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
+from posterity.experiments.pairs import LONGEST_WAIT, round_rows
 from posterity.forgetting.words import parse
 from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
@@ -30,6 +31,7 @@ class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
     covariates: tuple[str, ...]
+    missing: Literal["error", "skip", "mean", "level"]
     control: str | None
     shares: Mapping[str, float] | None
     smallest_effect: float
@@ -111,10 +113,11 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
 
 
 def _describe(test: Experiment) -> list[str]:
-    lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
+    verdict, *pairs = test.report().splitlines()
+    lines = [verdict, _advise(test), *pairs]
+    lines.append(f"{test.n_observations_:,} rows; intervals hold at all times, and all together.")
     if test.cap is not None:
         lines.append(f"Rewards above {test.cap:g} count as {test.cap:g}.")
-    lines += test.report().splitlines()
     p = test.sample_ratio_p_value_
     if test.sample_ratio_level <= p < _WARNING_P_VALUE:
         lines.append(
@@ -122,6 +125,21 @@ def _describe(test: Experiment) -> list[str]:
             "anything is believed."
         )
     return lines
+
+
+def _advise(test: Experiment) -> str:
+    """What to do next."""
+    if test.decision_ is not None:
+        return f"What to do next: take {test.decision_.arm}."
+    more = test.expected_rows_ - test.n_observations_
+    if test.sample_ratio_p_value_ < test.sample_ratio_level:
+        return "What to do next: find out why arms came in other shares, and begin again."
+    if not 0.0 < more < LONGEST_WAIT * test.n_observations_:
+        return "What to do next: go on, or end it without a winner; no difference is in sight."
+    return (
+        f"What to do next: go on; about {round_rows(more):,} more rows tell which arm to take, if "
+        "arms are as they seem now."
+    )
 
 
 def _find_scale(test: Experiment) -> float:

@@ -18,7 +18,7 @@ _DRAWS = 20_000
 _FEWEST = 20.0
 # Errors as large as the largest of any arm that the spread of an arm rests on, before it is
 # believed: of rare rewards the rows that have one. Those that are missing are added.
-_FEWEST_ERRORS = 8.0
+FEWEST_ERRORS = 8.0
 # Rewards in effect, of each of two arms, before which their difference is not estimated: the
 # largest reward of an arm that shows one in a thousand rows may be any, whatever the others show.
 # Fewer tell enough where both arms have shown rewards that are about as large.
@@ -118,7 +118,7 @@ class Contrasts:
         An arm without any of its rare rewards has no spread that could be estimated: an interval
         from it would have no width.
         """
-        missing = np.maximum(_FEWEST_ERRORS * self.largest.max() ** 2 - self.errors, 0.0)
+        missing = np.maximum(FEWEST_ERRORS * self.largest.max() ** 2 - self.errors, 0.0)
         each = self.counted / np.maximum(self.moments[0], 1.0)[:, None]
         more = np.zeros((self.n_arms + 1, self.n_arms + 1))
         more[:-1] = missing[:, None] * each
@@ -195,4 +195,4 @@ class Contrasts:
         return np.asarray(self.differences[:-1, -1] + spread)
 
 
-__all__ = ["FEWEST_EFFECTIVE_REWARDS", "Contrasts"]
+__all__ = ["FEWEST_EFFECTIVE_REWARDS", "FEWEST_ERRORS", "Contrasts"]

@@ -14,7 +14,7 @@ from posterity.distributions._digits import count_decimals
 Array = NDArray[np.float64]
 
 # How many times the rows so far a sentence tells anyone to wait for.
-_LONGEST_WAIT = 30.0
+LONGEST_WAIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Pair:
             told = f"no difference worth having, {self._describe_effect()}"
             return f"{self.arm} and {self.other}: {told}."
         more = self.expected_rows - self.n_observations
-        soon = 0.0 < more < _LONGEST_WAIT * self.n_observations
-        waits = f"; about {_round(more):,} more rows would tell" if soon else ""
+        soon = 0.0 < more < LONGEST_WAIT * self.n_observations
+        waits = f"; about {round_rows(more):,} more rows would tell" if soon else ""
         return f"{self.arm} against {self.other}: not decided, {self._describe_effect()}{waits}."
 
     def _describe_effect(self) -> str:
@@ -89,7 +89,7 @@ class Pair:
         return f"{told}, {100.0 * self.lift:+.0f}% ({ends})"
 
 
-def _round(rows: float) -> int:
+def round_rows(rows: float) -> int:
     """To two digits: what is expected is not known better."""
     return int(float(f"{rows:.2g}"))
 
@@ -123,4 +123,4 @@ def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array,
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
-__all__ = ["Pair", "compute_lifts"]
+__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "round_rows"]

@@ -55,7 +55,7 @@ def intervals_report(
         Headings of the table.
     lines : sequence of EstimateRow
     over_time : rows of "rows", "name", "value", "low" and "high", optional
-        How the estimates came to be.
+        How the estimates, which are effects, came to be.
     unit : str
         Of the estimates; default that of the target.
 
@@ -87,13 +87,14 @@ def intervals_report(
     if drawn:
         axis = {"field": "name", "type": "nominal", "title": None, "sort": None}
         value = charts.quantity("value", unit)
-        ends = charts.quantity("low", unit), charts.quantity("high")
+        ends = charts.quantity("low", unit, axis={"tickCount": 6}), charts.quantity("high")
         spec = charts.chart(
             "Estimates and their intervals",
             drawn,
             [
                 charts.layer("rule", {"y": axis, "x": ends[0], "x2": ends[1]}),
                 charts.layer("point", {"y": axis, "x": value}, filled=True, size=80),
+                *([_draw_zero("x")] if over_time else []),
             ],
             height=40 * len(drawn) + 40,
         )
@@ -118,10 +119,13 @@ def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> H
         low=("from", ".4~g"), high=("to", ".4~g"),
     )  # fmt: skip
     y = charts.quantity("value", unit, scale={"domain": ends})
-    zero = charts.layer("rule", {"y": {"datum": 0}}, color="#777", strokeDash=[2, 2])
-    layers = [*charts.curves("name", several, x, y, tooltips, opacity=0.15), zero]
+    layers = [*charts.curves("name", several, x, y, tooltips, opacity=0.15), _draw_zero("y")]
     caption = "Each estimate and its interval, from the first look to the last."
     return page.chart(charts.chart("Estimates as rows came", values, layers), caption, numbers)
+
+
+def _draw_zero(axis: str) -> charts.Spec:
+    return charts.layer("rule", {axis: {"datum": 0}}, color="#777", strokeDash=[2, 2])
 
 
 __all__ = ["EstimateRow", "intervals_report"]
