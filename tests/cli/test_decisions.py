@@ -206,3 +206,27 @@ def test_off_policy_judges_a_saved_bandit_by_the_names_of_its_features(
     assert "give a Bandit" in complaint(
         "off-policy", decisions, "--propensities", "p_*", "--policy", regression
     )
+
+
+def test_a_shop_looks_every_week_and_acts_by_what_it_reads(tmp_path: Path) -> None:
+    """A/B/C with 2% of buyers: the file grows, and each look keeps what earlier ones said."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"variant": rng.choice(["A", "B", "C"], 40_000)})
+    chance = frame["variant"].map({"A": 0.02, "B": 0.035, "C": 0.02})
+    frame["bought"] = np.where(rng.random(40_000) < chance, "yes", "no")
+    path, verdicts = tmp_path / "visits.csv", []
+    for rows in (2_000, 25_000, 40_000):
+        frame.iloc[:rows].to_csv(path, index=False)
+        options = (*EXPERIMENT, "--planned-rows", "40000", "--smallest-effect", "0.008")
+        shown = invoke("experiment", path, *options)
+        assert shown.exit_code == 0, shown.stderr
+        document = json.loads(invoke("experiment", path, *options, "--json").stdout)
+        verdicts.append(document["decision"])
+        advice = "take B." if document["decision"] else "go on"
+        assert f"What to do next: {advice}" in shown.stdout
+    assert verdicts[0] is None
+    assert verdicts[-1]["arm"] == "B"
+    assert verdicts[-1]["rows"] < 40_000
+    assert verdicts[-2] in (None, verdicts[-1])
+    assert {pair["other"] for pair in document["pairs"][:2]} == {"A", "C"}
+    assert "no difference worth having" in shown.stdout
