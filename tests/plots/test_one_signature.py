@@ -188,3 +188,11 @@ def test_figures_of_one_number_refuse_several_targets() -> None:
     for draw in (plots.plot_predictions, plots.plot_residuals, plots.plot_pit):
         with pytest.raises(TypeError, match="several: fit one for each"):
             draw(pair, NUMBERS, np.column_stack([Y, 2.0 * Y]))
+
+
+def test_columns_of_groups_and_of_yes_and_no_are_held(ax: Any) -> None:
+    frame = X[["zone", "area", "age"]].assign(open=X["age"] > 40.0)
+    by_zone = GroupedRegression(by="zone").fit(frame[["zone", "area", "age"]], Y)
+    plots.plot_predictions(by_zone, frame[["zone", "area", "age"]], Y, ax, feature="area")
+    assert ax.get_xlim()[1] > 100.0
+    plots.plot_predictions(BayesianLinearRegression().fit(frame, Y), frame, Y, ax, feature="area")

@@ -104,12 +104,13 @@ class Feature:
     def of(cls, model: Any, feature: int | str, X: Any) -> Feature:
         """The feature of that number or name; raises ``ValueError`` if there is none.
 
-        The names are those that the model learned; of a formula the columns of the rows.
+        The names are the columns of the rows, among which may be groups and the target; of arrays
+        those that the model learned.
         """
         if np.ndim(feature) or hasattr(feature, "columns"):
             raise TypeError("feature is an array: give the number or the name of a column")
-        given = getattr(model, "feature_names_in_", None)
-        given = getattr(X, "columns", None) if given is None else given
+        given = getattr(X, "columns", None)
+        given = getattr(model, "feature_names_in_", None) if given is None else given
         count = model.n_features_in_ if given is None else len(given)
         names = [f"x{index}" for index in range(count)] if given is None else list(given)
         if isinstance(feature, str):
@@ -171,7 +172,8 @@ def _find_typical(column: Any) -> Any:
     values = np.asarray(column)
     if values.dtype.kind in "fiu":
         return np.nanmedian(values)
-    levels, counts = np.unique(values.astype(str), return_counts=True)
+    known = values if values.dtype.kind == "b" else values.astype(str)
+    levels, counts = np.unique(known, return_counts=True)
     return levels[np.argmax(counts)]
 
 
