@@ -248,3 +248,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         assert told == ("x.b", "unknown feature 'b': give a")
 
     with_service(tmp_path, do)
+
+
+def test_groups_that_are_no_feature_are_named(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        asked = {"features": {"shop": "category", "heat": "number"}, "groups": "shopp"}
+        answer = await service.ask("PUT", URL, asked)
+        assert (answer.status_code, answer.json()["field"]) == (422, "groups"), answer.text
+        assert "give one of shop, heat" in answer.json()["error"]
+
+    with_service(tmp_path, do)

@@ -57,6 +57,9 @@ def begin(
         coded = _code_levels(settings) if _is_plain(settings) else list_levels(columns)
         if coded:
             model.set_params(categorical_features=coded)
+        if columns and settings.groups not in (None, *columns):
+            message = f"groups is {settings.groups!r}, which is not a feature: give one of "
+            raise RefusedError(422, message + ", ".join(columns), "groups")
         _refuse_open(model, columns, settings)
     return model, {}
 
