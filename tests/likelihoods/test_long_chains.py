@@ -39,7 +39,7 @@ Array = np.ndarray
 CASES: dict[str, tuple[Any, tuple[float, float], tuple[float, float]]] = {
     "Gamma, uneven": (Gamma(), (0.05, 0.15), (0.10, 0.20)),
     "Gamma": (Gamma(), (0.05, 0.10), (0.05, 0.10)),
-    "InverseGaussian": (InverseGaussian(), (0.10, 0.55), (0.05, 0.10)),
+    "InverseGaussian": (InverseGaussian(), (0.05, 0.25), (0.05, 0.10)),
     "LogNormal": (LogNormal(), (0.05, 0.10), (0.15, 0.15)),
     "Weibull": (Weibull(), (0.05, 0.25), (0.15, 0.25)),
     "Weibull, 70% cut off": (Censored(Weibull()), (0.05, 0.50), (0.05, 0.10)),

@@ -116,7 +116,7 @@ class SkewedRows:
         some, variance = self[open_], variance[open_]
         with np.errstate(all="ignore"):
             bend = some.weights * likelihood.average(some.y, mean[open_], variance)[2]
-        skewness = np.fmax(some.precision, bend) * variance**1.5
+        skewness = np.fmax(some.precision, np.abs(bend)) * variance**1.5
         first = np.argsort(-skewness, kind="stable")[: MOST_EQUAL * most]
         some, skewness = some[first], skewness[first]
         places = some._group()
