@@ -117,3 +117,8 @@ def test_numbers_are_written_so_that_a_reader_sees_them() -> None:
     alone = what_if(Log.of(np.zeros((99, 1)), ["a"] * 99, arms[:99] == "a", [0.3] * 99))
     assert "right?" in str(alone)
     assert "right?." not in str(alone)
+
+
+def test_a_table_is_not_a_log() -> None:
+    with pytest.raises(TypeError, match="make a Log, by"):
+        what_if({"arm": ["a"], "reward": [1.0]})  # type: ignore[arg-type]

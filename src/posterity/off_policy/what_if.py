@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from posterity.off_policy.evaluation import FEWEST_EFFECTIVE_ROWS, evaluate
+from posterity.off_policy.evaluation import FEWEST_EFFECTIVE_ROWS, check_log, evaluate
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.targets import Always
@@ -185,7 +185,7 @@ def what_if(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         As :func:`evaluate`.
 
     Examples
@@ -198,6 +198,7 @@ def what_if(
     >>> found.answer[:51], found.next_steps[0][:18]
     ("'always blue' would have earned 0.3012 a decision (", "Use 'always blue',")
     """
+    check_log(log)
     if policies is None:
         policies = {f"always {arm}": Always(arm) for arm in log.arms} | {"uniform": "uniform"}
     evaluation = evaluate(
