@@ -174,6 +174,16 @@ def test_off_policy_without_propensities(decisions: Path) -> None:
     )
 
 
+def test_off_policy_draws_arms_that_hardly_came(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    path, page = tmp_path / "log.csv", tmp_path / "page.html"
+    rows = [f"{'red' if row % 9 else 'blue'},{row % 2},{row}" for row in range(60)]
+    path.write_text("\n".join(["arm,reward,age", *rows]), encoding="utf-8")
+    result = invoke("off-policy", path, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert "What each arm earned" in page.read_text(encoding="utf-8")
+
+
 def test_off_policy_reads_lines_of_personalizer(decisions: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     path, page = tmp_path / "log.dsjson", tmp_path / "page.html"

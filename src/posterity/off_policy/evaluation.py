@@ -68,6 +68,15 @@ class _EvaluationSettings:
                 raise ValueError(f"{name} is {value}: it must be above 0")
 
 
+def check_log(log: Any) -> None:
+    """Raise ``TypeError`` for what is not a log."""
+    if not isinstance(log, Log):
+        raise TypeError(
+            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
+            "a table"
+        )
+
+
 def evaluate(
     log: Log,
     policies: Any,
@@ -139,11 +148,7 @@ def evaluate(
     >>> round(estimate["best", "dr"].value, 1), round(estimate["logged", "dr"].value, 1)
     (0.4, 0.0)
     """
-    if not isinstance(log, Log):
-        raise TypeError(
-            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
-            "a table"
-        )
+    check_log(log)
     settings = _EvaluationSettings(
         methods=_read_names(methods),
         level=level,

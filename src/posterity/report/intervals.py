@@ -122,7 +122,12 @@ def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
         ("How probable each arm was", "probability", ("propensity",)),
         ("What each arm earned", unit, ("value", "low", "high")),
     ):
-        known = [row for row in along if np.isfinite([row[field] for field in fields]).all()]
+        known = [
+            {"rows": row["rows"], "name": row["name"]}
+            | {field: row[field] if np.isfinite(row[field]) else None for field in fields}
+            for row in along
+            if np.isfinite(row[fields[0]])
+        ]
         if not known:
             continue
         shown = {field: (field, ".4~g") for field in fields}
@@ -131,7 +136,12 @@ def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
         curves = charts.curves("name", several, x, y, tooltips, opacity=0.15)
         spec = charts.chart(title, known, curves if len(fields) > 1 else curves[1:])
         cells = [
-            [f"{row['rows']:,}", row["name"], *(f"{row[f]:.4g}" for f in fields)] for row in known
+            [
+                f"{row['rows']:,}",
+                row["name"],
+                *("" if row[f] is None else f"{row[f]:.4g}" for f in fields),
+            ]
+            for row in known
         ]
         caption = "Means in parts of the log, up to this decision, and the intervals of rewards."
         page.section(title, page.chart(spec, caption, table(("decisions", "arm", *fields), cells)))
