@@ -117,7 +117,8 @@ def _kind(word: str, model: str) -> str:
         likelihoods.read_likelihood(word)
         return "family"
     families = [*FAMILIES, *(one.replace(" ", "-") for one in likelihoods.NAMED)]
-    listed = ", ".join([*families, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
+    words = [*families, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS]
+    listed = ", ".join(dict.fromkeys(words))
     raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 
 

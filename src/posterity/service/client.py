@@ -172,7 +172,7 @@ class Client:
 
     def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Answer:
         if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body, allow_nan=False).encode()
+            body = json.dumps(body, default=_to_plain).encode()
         answer: Answer = json.loads(self._send(method, kind, name, what, body))
         return answer
 
@@ -241,6 +241,16 @@ class AsyncClient:
 
 def _to_json(x: Values) -> Any:
     return dict(x) if isinstance(x, Mapping) else list(x)
+
+
+def _to_plain(value: Any) -> Any:
+    """Numbers of NumPy, dates and times, as JSON has them."""
+    for read in ("item", "isoformat"):
+        if callable(getattr(value, read, None)):
+            return getattr(value, read)()
+    raise TypeError(
+        f"{value!r} is a {type(value).__name__}: send a number, text, a truth or a date"
+    )
 
 
 def _explain(error: urllib.error.HTTPError) -> str:
