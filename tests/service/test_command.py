@@ -87,7 +87,7 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     with pytest.raises(TypeError, match=r"to_dict\('records'\)"):
         client.predict("p", pd.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]
     assert client.state("predictors", "p")["kind"] == "predictor"
-    rows = [(f"b{n}", {"a": n}, 2.0 * n) for n in range(5)]
+    rows = [(f"b{n}", {"a": np.int64(n)}, 2.0 * n) for n in range(5)]
     assert [one["status"] for one in client.learn_batch("p", rows)] == ["new"] * 5
     assert client.unlearn("p", "b4")["status"] == "unlearned"
     content = client.download("predictors", "p")
@@ -100,6 +100,8 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
 
     one, (same,) = asyncio.run(ask())
     assert (same["mean"], same["level"]) == (one["mean"], 0.5)
+    with pytest.raises(ValueError, match="no NaN"):
+        client.predict("p", [np.nan])
     with pytest.raises(ValueError, match="401"):
         Client("nobody", client.url).state("predictors", "p")
 

@@ -197,6 +197,8 @@ REFUSED_SETTINGS = [
     ({"model": "cubic"}, "model", "does not describe a model"),
     ({"model": "linear+spline+hsgp"}, "model", "two settings for its basis"),
     ({"formula": "y ~ (x"}, "formula", ""),
+    ({"formula": "y ~ s(x)"}, "formula", "PUT its file"),
+    ({"formula": "Surv(t, ended) ~ x", "model": "weibull"}, "formula", "one target"),
     ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
     ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),

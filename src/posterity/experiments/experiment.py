@@ -6,11 +6,12 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.guesses import refuse_guess
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
 from posterity.experiments.looks import Look, keep_look
@@ -34,6 +35,16 @@ Array = NDArray[np.float64]
 
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5
+
+# What other libraries call it.
+_OBSERVE_HINT = "observe_rows(arms, rewards), or observe(frame, arm=..., reward=...)"
+OUR_NAMES = {
+    **dict.fromkeys(("add", "fit", "learn", "learn_one", "partial_fit", "update"), _OBSERVE_HINT),
+    **dict.fromkeys(("decide", "winner"), "decision_, the verdict"),
+    **dict.fromkeys(("conf_int", "confint", "interval"), "interval_"),
+    **dict.fromkeys(("p_value", "pvalue"), "interval_, which holds at any look, or decision_"),
+    "summary": "report(), or to_frame()",
+}
 
 
 class Experiment(Estimates):
@@ -100,6 +111,11 @@ class Experiment(Estimates):
     >>> 0.0 < low < 0.3 < high
     True
     """
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, OUR_NAMES)
 
     def __init__(
         self,

@@ -69,12 +69,23 @@ class _EvaluationSettings:
 
 
 def check_log(log: Any) -> None:
-    """Raise ``TypeError`` for what is not a log."""
+    """Raise ``TypeError`` for what is no :class:`Log`."""
     if not isinstance(log, Log):
         raise TypeError(
             f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
             "a table"
         )
+
+
+def name_policies(policies: Any) -> dict[str, Any]:
+    """Policies by name, of a mapping, a sequence or a single one; ``ValueError`` for none."""
+    if isinstance(policies, list | tuple):
+        policies = {str(policy): policy for policy in policies}
+    elif not isinstance(policies, Mapping):
+        policies = {policies if isinstance(policies, str) else "policy": policies}
+    if not policies:
+        raise ValueError("there are no policies: give at least one")
+    return dict(policies)
 
 
 def evaluate(
@@ -157,12 +168,7 @@ def evaluate(
         switch=switch,
         shrinkage=shrinkage,
     )
-    if isinstance(policies, list | tuple):
-        policies = {str(policy): policy for policy in policies}
-    elif not isinstance(policies, Mapping):
-        policies = {policies if isinstance(policies, str) else "policy": policies}
-    if not policies:
-        raise ValueError("there are no policies: give at least one")
+    policies = name_policies(policies)
     expectations = _choose_expectations(log, settings, reward_model, folds)
     rewards = ArmRewards(len(log.arms))
     tallies = {

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from posterity.off_policy.evaluation import FEWEST_EFFECTIVE_ROWS, check_log, evaluate
+from posterity.off_policy.evaluation import (
+    FEWEST_EFFECTIVE_ROWS,
+    check_log,
+    evaluate,
+    name_policies,
+)
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.targets import Always
@@ -203,7 +208,7 @@ def what_if(
         policies = {f"always {arm}": Always(arm) for arm in log.arms} | {"uniform": "uniform"}
     evaluation = evaluate(
         log,
-        {**policies, LOGGED: "logged"},
+        {**name_policies(policies), LOGGED: "logged"},
         methods or (METHODS if log.has_propensities else WITHOUT_PROPENSITIES),
         level=level,
         reward_range=reward_range,
