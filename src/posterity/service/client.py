@@ -245,7 +245,8 @@ def _to_json(x: Values) -> Any:
         raise TypeError("a table is no row: give rows one by one, as table.to_dict('records') has")
     if not hasattr(x, "keys"):
         return [None if _is_missing(value) else value for value in x]
-    return {name: None if _is_missing(value) else value for name, value in dict(x).items()}
+    named: Any = x
+    return {name: None if _is_missing(named[name]) else named[name] for name in named}
 
 
 def _is_missing(value: Any) -> bool:
