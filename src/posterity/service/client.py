@@ -246,7 +246,7 @@ def _to_json(x: Values) -> Any:
     if not hasattr(x, "keys"):
         return [None if _is_missing(value) else value for value in x]
     named: Any = x
-    return {name: None if _is_missing(named[name]) else named[name] for name in named}
+    return {name: None if _is_missing(value) else value for name, value in dict(named).items()}
 
 
 def _is_missing(value: Any) -> bool:
