@@ -426,6 +426,14 @@ def test_quantiles_of_an_inverse_gaussian_row_that_is_hardly_known():
     assert 0.0 < low < 2.0 < high < np.inf
 
 
+@pytest.mark.parametrize("likelihood", [InverseGaussian(0.5), Tweedie(1.9, 0.5)])
+def test_amounts_far_above_their_mean_are_never_likely(likelihood):
+    # Beyond the ends of exponentials, too, the likelihood pulls eta back.
+    y, eta = np.array([0.7, 1.0, 3.0]), np.full(3, -1000.0)
+    assert (likelihood.log_density(y, eta) < -1e20).all()
+    assert (likelihood.derivatives(y, eta)[0] > 1e20).all()
+
+
 def test_inverse_gaussian_distributions_are_those_of_scipy():
     ours = InverseGaussian(0.5).distribution(np.log([3.0]))
     theirs, levels = stats.invgauss(1.5, scale=2.0), np.array([0.001, 0.2, 0.5, 0.999])

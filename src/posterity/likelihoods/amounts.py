@@ -99,9 +99,11 @@ class PowerOfMean(ParametricLikelihood):
 
     def _raise(self, y: Array, mean: Array, variance: ArrayLike) -> tuple[Array, Array]:
         """Averages of y exp(eta)^(1 - power) and exp(eta)^(2 - power), over the dispersion."""
+        # Where the larger power ends, so does the other: else their difference would turn.
+        least, powers = -LARGEST_LOG / (self.power - 1.0), (1.0 - self.power, 2.0 - self.power)
         first, second = (
-            bounded_exp(k * mean + 0.5 * k * k * np.asarray(variance)) / self.known
-            for k in (1.0 - self.power, 2.0 - self.power)
+            bounded_exp(k * np.maximum(mean + 0.5 * k * np.asarray(variance), least)) / self.known
+            for k in powers
         )
         return y * first, second
 
