@@ -453,6 +453,16 @@ def test_streams_of_inverse_gaussian_rows_begin(seed):
     assert np.isfinite(model.posterior_.std()).all()
 
 
+def test_batches_of_two_angles_are_learned_with_three_features():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(24, 3))
+    y = rng.vonmises(2.0 * np.arctan(0.3 + X @ [0.5, -0.4, 0.0]), 4.0)
+    model = BayesianGeneralizedLinear(VonMises())
+    for start in range(0, 24, 2):
+        model.partial_fit(X[start : start + 2], y[start : start + 2])
+    assert (np.abs(model.coef_ - [0.5, -0.4, 0.0]) < 0.5).all()
+
+
 def test_inverse_gaussian_distributions_are_those_of_scipy():
     ours = InverseGaussian(0.5).distribution(np.log([3.0]))
     theirs, levels = stats.invgauss(1.5, scale=2.0), np.array([0.001, 0.2, 0.5, 0.999])

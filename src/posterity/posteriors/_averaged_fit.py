@@ -42,6 +42,9 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
+# Variance of eta beyond which averages have run away: of a likelihood that is flat far out, as of
+# angles, they tell ever less there, and an open prior does not hold them.
+RUNAWAY_VARIANCE = 1e4
 # Variance of eta in any row, of noise relative to it: below, one round from the mode is enough, and
 # none where it would change what is known by no more than this.
 SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
@@ -148,6 +151,8 @@ def average_sites(
         now = replace(now, sites=now.step(1.0))
         return _learn(inner, rows, now.sites), _finish(now, mode)
     now = _search_under_prior(look, now, likelihood, rows)
+    if now.variance.max(initial=0.0) > RUNAWAY_VARIANCE:
+        return None
     trial = _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     for _ in range(most if inner.learns_prior else 0):
@@ -287,6 +292,8 @@ def _search_under_prior(
     for _ in range(MOST_ROUNDS):
         if now.settles(last):
             break
+        if now.variance.max(initial=0.0) > RUNAWAY_VARIANCE:
+            return now
         last = now.change
         now = _ascend(look, now, mixing)
     return replace(now, sites=now.extrapolate(mixing))
