@@ -36,8 +36,9 @@ Array = NDArray[np.float64]
 HOW = """\
 One run of one build measures these ten tasks, each in turn with its peers, warmed up; figures are
 medians. `make bench-summary` repeats it in some minutes. Ours runs with its defaults: it learns
-noise and prior from the data, and knows how uncertain all is that it says. The peer is the fastest
-of those that were timed; none but river's linear regression knows that.
+noise and prior from the data, and gives an uncertainty with every answer. The peer is the fastest
+of those that were timed; of them only river's linear regression gives one, too. On a busy machine
+times are longer than on [all benchmarks](benchmarks_all.md), from which the front page has its own.
 [All benchmarks](benchmarks_all.md) have targets, other peers, other sizes, and the slowest call of
 each kind of model."""
 

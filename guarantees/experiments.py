@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from guarantees.check import Check
 from posterity.experiments import Experiment
@@ -31,7 +32,7 @@ def effects(
             "2% of buyers": lambda: 1.0 * (rng.random(rows) < 0.02),
             "log-normal": lambda: np.exp(1.5 * rng.normal(size=rows)),
         }[rewards]()
-        chosen = rng.choice(arms, size=rows, p=shares) if shares else rng.integers(arms, size=rows)
+        chosen = rng.choice(arms, size=rows, p=shares) if shares else rng.integers(2, size=rows)
         test = test.observe_rows(chosen, some)
         if any(not low <= 0.0 <= high for low, high in test.interval_.values()):
             return 0, 1
@@ -69,6 +70,32 @@ UNEQUAL = [
     ("5% pay log-normal, sd 0.5", "1% pay log-normal, sd 1.5", 300),
     ("1% refund 100", "normal", 300),
 ]
+
+
+def daily(rng: np.random.Generator, *, lift: float, rows: int) -> tuple[int, int]:
+    """Count if 30 looks at 1.2% of buyers, and more in arm 1, end as they should."""
+    test = Experiment(range(2), planned_rows=rows)
+    for _ in range(30):
+        chosen = rng.integers(2, size=rows // 30)
+        bought = rng.random(rows // 30) < 0.012 * np.where(chosen == 1, 1.0 + lift, 1.0)
+        test = test.observe_rows(chosen, bought)
+    found = test.decision_
+    return int((found and found.arm) == (1 if lift else None)), 1
+
+
+def revenue(rng: np.random.Generator) -> tuple[int, int]:
+    """Count if 20 looks at capped revenue held an effect of 30% more buyers, 97% of zeros."""
+    cap, lift = np.exp(3.0 + 1.5 * 1.645), 1.3
+    below = np.exp(4.125) * ndtr(1.645 - 1.5) + cap * 0.05  # mean of a capped purchase
+    test = Experiment(range(2), planned_rows=20_000, cap=cap)
+    for _ in range(20):
+        arms = rng.integers(2, size=1000)
+        buys = rng.random(1000) < 0.03 * np.where(arms == 1, lift, 1.0)
+        test = test.observe_rows(arms, buys * np.exp(rng.normal(3.0, 1.5, size=1000)))
+        low, high = test.interval_[1]
+        if not low <= 0.03 * (lift - 1.0) * below <= high:
+            return 0, 1
+    return 1, 1
 
 
 def unequal_tails(rng: np.random.Generator, *, one: str, other: str, rows: int) -> tuple[int, int]:
@@ -157,6 +184,21 @@ def checks() -> list[Check]:
         )
         for one, other, rows in UNEQUAL
     ]
+    made += [
+        Check(
+            "Experiments of 1.2% of buyers, planned, with 30 looks",
+            f"{rows:,} rows, " + (f"a lift of {lift:.0%} is found" if lift else "no lift is found"),
+            0.95,
+            partial(daily, lift=lift, rows=rows),
+            replicates,
+            lowest,
+        )
+        # Designs of O'Brien and Fleming with as many looks find 96% of that lift.
+        for rows, lift, replicates, lowest in ((30_000, 0.0, 500, 0.95), (90_000, 0.25, 200, 0.9))
+    ]
+    made.append(
+        Check(TOPIC, "revenue of 3% of buyers, capped, 1,000 rows a look", 0.95, revenue, 150, 0.95)
+    )
     made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [
         Check(

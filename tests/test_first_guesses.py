@@ -18,9 +18,12 @@ from posterity import (
     BayesianPoissonRegression,
     BayesianRobustRegression,
     GroupedRegression,
+    Model,
 )
 from posterity.bandits import Bandit
 from posterity.datasets import load_rides
+from posterity.experiments import Experiment
+from posterity.off_policy import Log, evaluate, what_if
 
 pandas = pytest.importorskip("pandas")
 
@@ -38,6 +41,7 @@ LABELS = BayesianLogisticRegression().fit(X, YES)
 POISSON = BayesianPoissonRegression().fit(X, COUNTS)
 ROBUST = BayesianRobustRegression().fit(X, Y)
 PIPE = make_pipeline(StandardScaler(), BayesianLinearRegression()).fit(X, Y)
+PROPENSITIES = ("propensity", "propensities")
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
 IMPORTS = """
@@ -343,6 +347,49 @@ def test_a_bandit_says_what_others_call_it() -> None:
     for guess, ours in (("choose", "decide"), ("select", "decide"), ("update", "learn_one")):
         with pytest.raises(AttributeError, match=ours):
             getattr(bandit, guess)
+
+
+def test_other_words_for_a_formula_and_its_model() -> None:
+    frame = X.assign(y=Y, g=GROUPS)
+    model = Model("y ~ age + (1 | g)").fit(frame)
+    for guess, ours in (("ranef", "group_effects"), ("coef_", "summary"), ("aic", "leave_one_out")):
+        with pytest.raises(AttributeError, match=ours):
+            getattr(model, guess)
+    for formula, ours in (
+        ("y ~ np.log(size)", r"write log\("),
+        ("y ~ as.factor(g)", r"write factor\("),
+        ("y ~ bs(age)", "s for a curve"),
+        ("y | cens(g) ~ age", r"Surv\(time, ended\)"),
+    ):
+        with pytest.raises(ValueError, match=ours):
+            Model(formula).fit(frame)
+    with pytest.raises(TypeError, match="likelihood= takes it"):
+        Model("y ~ age", family="gamma")
+    with pytest.raises(TypeError, match=r"fit\(frame\) takes the rows"):
+        Model("y ~ age").fit(data=frame)
+    with pytest.raises(TypeError, match=r"offset\(log\(exposure\)\)"):
+        Model("y ~ age").fit(frame, exposure=Y)
+
+
+def test_an_experiment_says_what_others_call_it() -> None:
+    test = Experiment(["a", "b"])
+    for guess, ours in (
+        ("update", "observe_rows"),
+        ("p_value", "interval_"),
+        ("summary", "report"),
+    ):
+        with pytest.raises(AttributeError, match=ours):
+            getattr(test, guess)
+
+
+def test_a_log_takes_probabilities_of_the_chosen_arms_by_either_name() -> None:
+    arms, rewards, chances = list("abab"), [1.0, 0.0, 1.0, 1.0], np.full(4, 0.5)
+    logs = [Log.of(np.ones((4, 1)), arms, rewards, **{name: chances}) for name in PROPENSITIES]
+    first, second = (evaluate(log, "uniform", ["ips"])["uniform", "ips"].value for log in logs)
+    assert first == second
+    for judge in (what_if, evaluate):
+        with pytest.raises(TypeError, match=r"Log\.of"):
+            judge(X, "uniform")
 
 
 def test_groups_say_where_their_posterior_is() -> None:

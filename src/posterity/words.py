@@ -116,7 +116,7 @@ def _kind(word: str, model: str) -> str:
     if likelihoods.is_name(name):
         likelihoods.read_likelihood(word)
         return "family"
-    families = [*FAMILIES, *(one.replace(" ", "-") for one in likelihoods.NAMED)]
+    families = dict.fromkeys([*FAMILIES, *(one.replace(" ", "-") for one in likelihoods.NAMED)])
     listed = ", ".join([*families, *PRIORS, "prior:NUMBER", *BASES, "none", *ways.KINDS])
     raise ValueError(f"{word!r} in {model!r} does not describe a model: give {listed}")
 

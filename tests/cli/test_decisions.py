@@ -99,6 +99,29 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     )
 
 
+def test_covariates_may_be_missing_and_arms_may_not(visits: Path) -> None:
+    frame = pd.read_csv(visits)
+    frame["age"] = np.arange(3000) % 50
+    frame.loc[1::60, "age"], frame.loc[2::70, "device"] = np.nan, None
+    frame["bought"] = np.where(frame["bought"] == 1, "yes", "no")
+    frame.to_csv(visits, index=False)
+    covariates = ("--covariates", "device,age")
+    assert "--missing mean" in complaint("experiment", visits, *EXPERIMENT, *covariates)
+    options = (*covariates, "--missing", "level", "--json")
+    shown = json.loads(invoke("experiment", visits, *EXPERIMENT, *options).stdout)
+    assert shown["n_rows"] == 3000
+    test = Experiment(["A", "B"]).observe(
+        frame, arm="variant", reward="bought", covariates=["device", "age"], missing="level"
+    )
+    assert shown["arms"][1]["low"] == pytest.approx(test.interval_["B"][0])
+    for arms in (frame["variant"], frame["variant"].map({"A": 0, "B": 1}).astype(float)):
+        names, broken = arms.unique().tolist(), frame.assign(variant=arms.where(frame.index != 9))
+        with pytest.raises(posterity.io.TableError, match="'variant' has missing values"):
+            Experiment(names).observe(
+                broken, arm="variant", reward="bought", covariates="age", missing="level"
+            )
+
+
 def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     page = tmp_path / "page.html"
@@ -111,7 +134,11 @@ def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
 
 def test_rows_are_planned_before_an_experiment(visits: Path) -> None:
     assert invoke("plan", "--baseline", "0.05", "--effect", "0.005").stdout.startswith(
-        "96,000 rows"
+        "104,000 rows"
+    )
+    assert (
+        "Rewards above 0.5 count as 0.5"
+        in invoke("experiment", visits, *EXPERIMENT, "--cap", "0.5").stdout
     )
     assert "shares lie between 0 and 1" in complaint("plan", "--baseline", "5", "--effect", "1")
     shown = [
@@ -145,6 +172,16 @@ def test_off_policy_without_propensities(decisions: Path) -> None:
     assert "write two numbers" in complaint(
         "off-policy", decisions, "--policy", "red", "--reward-range", "1"
     )
+
+
+def test_off_policy_draws_arms_that_hardly_came(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    path, page = tmp_path / "log.csv", tmp_path / "page.html"
+    rows = [f"{'red' if row % 9 else 'blue'},{row % 2},{row}" for row in range(60)]
+    path.write_text("\n".join(["arm,reward,age", *rows]), encoding="utf-8")
+    result = invoke("off-policy", path, "--report", page)
+    assert result.exit_code == 0, result.stderr
+    assert "What each arm earned" in page.read_text(encoding="utf-8")
 
 
 def test_off_policy_reads_lines_of_personalizer(decisions: Path, tmp_path: Path) -> None:
@@ -194,3 +231,27 @@ def test_off_policy_without_a_policy_asks_for_each_arm_and_draws_all(
     text = page.read_text(encoding="utf-8")
     for title in ("Side by side", "How probable each arm was", "What each arm earned"):
         assert f">{title}</h2>" in text
+
+
+def test_a_shop_looks_every_week_and_acts_by_what_it_reads(tmp_path: Path) -> None:
+    """A/B/C with 2% of buyers: the file grows, and each look keeps what earlier ones said."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"variant": rng.choice(["A", "B", "C"], 40_000)})
+    chance = frame["variant"].map({"A": 0.02, "B": 0.035, "C": 0.02})
+    frame["bought"] = np.where(rng.random(40_000) < chance, "yes", "no")
+    path, verdicts = tmp_path / "visits.csv", []
+    for rows in (2_000, 25_000, 40_000):
+        frame.iloc[:rows].to_csv(path, index=False)
+        options = (*EXPERIMENT, "--planned-rows", "40000", "--smallest-effect", "0.008")
+        shown = invoke("experiment", path, *options)
+        assert shown.exit_code == 0, shown.stderr
+        document = json.loads(invoke("experiment", path, *options, "--json").stdout)
+        verdicts.append(document["decision"])
+        advice = "take B." if document["decision"] else "go on"
+        assert f"What to do next: {advice}" in shown.stdout
+    assert verdicts[0] is None
+    assert verdicts[-1]["arm"] == "B"
+    assert verdicts[-1]["rows"] < 40_000
+    assert verdicts[-2] in (None, verdicts[-1])
+    assert {pair["other"] for pair in document["pairs"][:2]} == {"A", "C"}
+    assert "no difference worth having" in shown.stdout

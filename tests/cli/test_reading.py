@@ -165,7 +165,7 @@ def test_the_value_that_no_format_reads_is_named(tmp_path: Path) -> None:
 def test_remedies_are_those_that_the_verb_has(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "visits.csv"
     path.write_text("arm,age,bought\nA,1,yes\nB,,no\nA,3,no\nB,4,yes\n")
-    words = ["experiment", str(path), "--reward", "bought", "--covariates", "age"]
+    words = ["off-policy", str(path), "--policy", "A", "--method", "dm", "--reward", "bought"]
     message = CliRunner().invoke(posterity, words).stderr
     assert "--missing skip" in message
     assert "mean" not in message

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posterity.experiments import Experiment, Pair, plan
+from posterity.experiments import AnytimeValid, Experiment, Pair, Rows, plan
 from posterity.experiments.pairs import compute_lifts
 from posterity.sequential import compute_power, sequence_radius
 
 
-def shop(rates: dict[str, float], n: int, seed: int = 0, **settings: float) -> Experiment:
+def shop(rates: dict[str, float], n: int, seed: int = 0, **settings: Any) -> Experiment:
     """Visitors who buy or not, in three batches."""
     rng = np.random.default_rng(seed)
     arms = rng.choice(list(rates), size=n)
@@ -100,6 +102,23 @@ def test_sentence_of_a_pair() -> None:
     )
 
 
+def test_a_difference_that_is_not_worth_having_ends_a_test_too() -> None:
+    rates, stop = {"a": 0.1, "b": 0.1, "c": 0.07}, AnytimeValid(smallest_effect=0.02)
+    test = shop(rates, 40_000, stop=stop | Rows(100_000))
+    alike = {frozenset((pair.arm, pair.other)): pair for pair in test.pairs_}[frozenset("ab")]
+    assert alike.is_alike
+    assert not alike.is_decided
+    assert "no difference worth having" in str(alike)
+    assert test.decision_ is not None
+    assert test.decision_.arm in ("a", "b")
+    early = shop(rates, 6_000, stop=stop)
+    assert early.decision_ is None
+    # Less is needed to take an arm than to call two of them alike.
+    assert early.expected_rows_ <= max(pair.expected_rows for pair in early.pairs_)
+    without = shop(rates, 40_000).pairs_
+    assert not any(pair.is_alike for pair in without)
+
+
 def test_rewards_around_zero_have_no_lift() -> None:
     rng = np.random.default_rng(0)
     arms = rng.choice(["a", "b"], size=4_000)
@@ -130,6 +149,25 @@ def test_looks_that_are_kept_do_not_grow_with_calls() -> None:
     assert len(test.effects_over_time()) < 300
 
 
+def test_a_cap_makes_large_rewards_count_as_it() -> None:
+    rng = np.random.default_rng(1)
+    arms = rng.choice(["a", "b"], size=20_000)
+    buys = rng.random(20_000) < np.where(arms == "b", 0.045, 0.03)
+    spent = buys * np.exp(rng.normal(3.0, 1.5, size=20_000))
+    capped = Experiment(["a", "b"], cap=200.0, planned_rows=20_000).observe_rows(arms, spent)
+    by_hand = Experiment(["a", "b"], planned_rows=20_000)
+    by_hand = by_hand.observe_rows(arms, np.minimum(spent, 200.0))
+    assert capped.pairs_ == by_hand.pairs_
+    assert spent.max() > 1_000.0
+    # Beside the interval of a t-test that is looked at once.
+    cut = np.minimum(spent, 200.0)
+    error = np.sqrt(sum(cut[arms == arm].var() / np.sum(arms == arm) for arm in "ab"))
+    low, high = capped.interval_["b"]
+    assert high - low < 1.5 * 2 * 1.96 * error
+    with pytest.raises(ValueError, match="cap is nan"):
+        Experiment(["a", "b"], cap=float("nan"))
+
+
 def test_power_is_that_of_random_walks() -> None:
     rng, level, drift, steps = np.random.default_rng(0), 0.95, 3.0, 400
     walks = np.cumsum(rng.normal(drift / steps, 1.0 / np.sqrt(steps), size=(4_000, steps)), axis=1)
@@ -154,6 +192,20 @@ def test_plan_grows_with_arms_and_power() -> None:
     one = plan(5.0, 1.0, standard_deviation=10.0)
     assert plan(5.0, -1.0, standard_deviation=10.0) == one
     assert plan(5.0, 0.5, standard_deviation=10.0) == pytest.approx(4 * one, rel=0.02)
+
+
+def test_plans_of_few_rows_count_what_is_not_believed_of_few() -> None:
+    """Below some 60 rows of an arm the spread is not believed to be as small as it seems."""
+    rows = plan(0.0, 0.8, standard_deviation=1.0)
+    assert 110 < rows < 160
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        arms = rng.choice(["a", "b"], size=rows)
+        test = Experiment(["a", "b"], planned_rows=rows)
+        test = test.observe_rows(arms, 0.8 * (arms == "b") + rng.normal(size=rows))
+        found += test.pairs_[0].is_decided
+    assert found >= 33
 
 
 @pytest.mark.parametrize(

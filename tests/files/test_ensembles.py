@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from files_models import COUNTS, LABELS, X, Y
 
-from posterity import load
+from posterity import BayesianLinearRegression, load
 from posterity.files import dumps, loads
 
 KEPT = Path(__file__).parent / "ensembles"
@@ -47,3 +47,13 @@ def test_it_predicts_the_same(name: str) -> None:
     for what, values in predictive.items():
         digits = DIGITS.get(name, 1e-9)
         np.testing.assert_allclose(values, EXPECTED[name][what], rtol=digits, err_msg=what)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_averages_of_few_rows_go_on(rows: int) -> None:
+    model = BayesianLinearRegression(forgetting="adaptive")
+    model.partial_fit(X[:rows], Y[:rows])
+    again = loads(dumps(model))
+    for one in (model, again):
+        one.partial_fit(X[rows:9], Y[rows:9])
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

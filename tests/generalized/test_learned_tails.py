@@ -90,8 +90,9 @@ def test_averages_do_not_learn_tails() -> None:
     assert np.array_equal(fitted.coef_, given.coef_)
     ends = [one.predict_interval(X[:4], of="mean") for one in (fitted, batches, single)]
     sd = np.ptp(ends[0], axis=1).min() / 3.92
-    for other in ends[1:]:
-        assert np.abs(other - ends[0]).max() < 0.2 * sd
+    # A row by itself knows its prior at its own weight, the many of a call at up to 1.84 times.
+    for other, most in zip(ends[1:], (0.05, 0.3), strict=True):
+        assert np.abs(other - ends[0]).max() < most * sd
     changing = BayesianRobustRegression(forgetting=Changepoint(max_runs=2)).fit(X[:5], y[:5])
     assert changing.df_ == pytest.approx(4.0)
 

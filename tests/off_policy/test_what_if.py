@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from posterity.off_policy import Log, evaluate, what_if
 
@@ -79,7 +80,7 @@ def test_the_course_adds_up_to_the_log() -> None:
         mine = rewards[start:end][arms[start:end] == 0]
         assert row["value"] == pytest.approx(mine.mean())
         assert row["propensity"] == pytest.approx(0.8)
-        width = 1.959964 * mine.std(ddof=1) / math.sqrt(len(mine))
+        width = stdtrit(len(mine) - 1, 0.975) * mine.std(ddof=1) / math.sqrt(len(mine))
         assert row["high"] - row["value"] == pytest.approx(width, rel=1e-5)
 
 
@@ -88,3 +89,36 @@ def test_one_decision_and_arms_that_never_came() -> None:
     assert [row["rows"] for row in found.course] == [1, 1]
     assert math.isnan(found.course[1]["value"])
     assert found.answer
+
+
+def test_rewards_that_are_all_alike_have_no_interval_and_two_have_a_wide_one() -> None:
+    arms, rewards = np.array(["a", "b"] * 40), np.array([1e9, 7.0, 1e9 + 2.0, 7.0] * 20)
+    log = Log.of(np.zeros((80, 1)), arms, rewards, np.full(80, 0.5))
+    a, b = what_if(log).course[-2:]
+    assert b["value"] == 7.0
+    assert math.isnan(b["low"])
+    assert math.isnan(b["high"])
+    ends = 1.0 + np.array([-12.7062, 12.7062])  # Student-t with one degree of freedom
+    assert np.array([a["low"], a["high"]]) - 1e9 == pytest.approx(ends, abs=1e-4)
+
+
+def test_numbers_are_written_so_that_a_reader_sees_them() -> None:
+    rng = np.random.default_rng(0)
+    arms = rng.choice(["a", "b"], 400)
+    rewards = 50_000.0 + 5.0 * (arms == "b") + rng.normal(size=400)
+    found = what_if(Log.of(np.zeros((400, 1)), arms, rewards, np.full(400, 0.5)))
+    assert "e+" not in str(found)
+    assert "'always b' would have earned 50005.03 a" in found.answer
+    wide = what_if(Log.of(np.zeros((400, 1)), arms, 1e3 * rewards, np.full(400, 0.5)))
+    assert "e+" not in str(wide)
+    assert "'always b' would have earned 50,005,026 a" in wide.answer
+    one = what_if(Log.of(np.zeros((1, 1)), ["a"], [1.0], [0.5]))
+    assert "as 1 decision of its own would tell" in str(one)
+    alone = what_if(Log.of(np.zeros((99, 1)), ["a"] * 99, arms[:99] == "a", [0.3] * 99))
+    assert "right?" in str(alone)
+    assert "right?." not in str(alone)
+
+
+def test_a_table_is_not_a_log() -> None:
+    with pytest.raises(TypeError, match="make a Log, by"):
+        what_if({"arm": ["a"], "reward": [1.0]})  # type: ignore[arg-type]

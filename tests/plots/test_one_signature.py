@@ -19,6 +19,8 @@ from posterity import (
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
+    GroupedRegression,
+    Model,
     plots,
 )
 from posterity.evaluation import progressive_validation
@@ -137,3 +139,60 @@ def test_counts_have_no_histogram_of_probabilities() -> None:
     counts = BayesianPoissonRegression().fit(NUMBERS, RNG.poisson(3.0, 300))
     with pytest.raises(ValueError, match="those of counts"):
         plots.plot_pit(counts, NUMBERS, RNG.poisson(3.0, 300))
+
+
+def test_a_model_of_a_formula_is_drawn_along_a_column(ax: Any) -> None:
+    frame = X.iloc[:60].assign(price=Y[:60])
+    model = Model("price ~ area + age + (1 | zone)").fit(frame)
+    assert plots.plot_predictions(model, frame, frame["price"], ax, feature="age") is ax
+    assert ax.get_xlabel() == "age"
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda model: plots.plot_coefficients(model),
+        lambda model: plots.plot_posterior_density(model),
+        lambda model: plots.plot_partial_effect(model, X, "area"),
+        lambda model: plots.plot_explanation(model, X.iloc[0]),
+        lambda model: plots.plot_sampled_lines(model, (0.0, 1.0)),
+    ],
+)
+def test_what_a_model_of_a_formula_does_not_have_is_named(draw: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"Model has no .*average_effects\(frame\)"):
+        draw(Model("price ~ area"))
+
+
+def test_groups_have_no_partial_effect_but_one_has() -> None:
+    with pytest.raises(TypeError, match=r"model\.model_of\(group\)"):
+        plots.plot_partial_effect(GroupedRegression(by="zone").fit(X, Y), X, "area")
+
+
+def test_a_density_of_a_pipeline_is_in_the_units_of_its_columns(ax: Any) -> None:
+    plain = BayesianLinearRegression().fit(NUMBERS, Y)
+    which = {"coefficients": ("area", "age")}
+    plots.plot_posterior_density(plain, ax, **which)
+    limits = (*ax.get_xlim(), *ax.get_ylim())
+    other = plots.plot_posterior_density(SCALED, Figure().subplots(), **which)
+    np.testing.assert_allclose((*other.get_xlim(), *other.get_ylim()), limits, rtol=1e-3)
+
+
+def test_a_level_that_no_row_had_does_not_hinder_a_density(ax: Any) -> None:
+    plots.plot_posterior_density(MODEL, ax, coefficients=("area", "age"))
+    ends = MODEL.posterior_.interval(0.995)[[MODEL.posterior_.names.index("area")]]
+    np.testing.assert_allclose(ax.get_xlim(), ends[0], rtol=1e-6)
+
+
+def test_figures_of_one_number_refuse_several_targets() -> None:
+    pair = BayesianLinearRegression().fit(NUMBERS, np.column_stack([Y, 2.0 * Y]))
+    for draw in (plots.plot_predictions, plots.plot_residuals, plots.plot_pit):
+        with pytest.raises(TypeError, match="several: fit one for each"):
+            draw(pair, NUMBERS, np.column_stack([Y, 2.0 * Y]))
+
+
+def test_columns_of_groups_and_of_yes_and_no_are_held(ax: Any) -> None:
+    frame = X[["zone", "area", "age"]].assign(open=X["age"] > 40.0)
+    by_zone = GroupedRegression(by="zone").fit(frame[["zone", "area", "age"]], Y)
+    plots.plot_predictions(by_zone, frame[["zone", "area", "age"]], Y, ax, feature="area")
+    assert ax.get_xlim()[1] > 100.0
+    plots.plot_predictions(BayesianLinearRegression().fit(frame, Y), frame, Y, ax, feature="area")

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("starlette", reason="the service needs posterity[service]")
@@ -77,8 +79,15 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
         told: Any = client.learn("p", str(n), {"a": n}, 2.0 * n)
         assert told["status"] == "new"
     assert client.predict("p", [3.0])["mean"] == pytest.approx(6.0, abs=0.5)
+    assert client.predict("p", {"a": np.float32(3.0)}) == client.predict("p", [3])
+    with pytest.raises(ValueError, match="'a' is null"):
+        client.predict("p", {"a": np.nan})
+    with pytest.raises(ValueError, match="JSON has no NaN"):
+        client.learn("p", "none", [1.0], np.nan)
+    with pytest.raises(TypeError, match=r"to_dict\('records'\)"):
+        client.predict("p", pd.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]
     assert client.state("predictors", "p")["kind"] == "predictor"
-    rows = [(f"b{n}", {"a": n}, 2.0 * n) for n in range(5)]
+    rows = [(f"b{n}", {"a": np.int64(n)}, 2.0 * n) for n in range(5)]
     assert [one["status"] for one in client.learn_batch("p", rows)] == ["new"] * 5
     assert client.unlearn("p", "b4")["status"] == "unlearned"
     content = client.download("predictors", "p")

@@ -197,6 +197,8 @@ REFUSED_SETTINGS = [
     ({"model": "cubic"}, "model", "does not describe a model"),
     ({"model": "linear+spline+hsgp"}, "model", "two settings for its basis"),
     ({"formula": "y ~ (x"}, "formula", ""),
+    ({"formula": "y ~ s(x)"}, "formula", "PUT its file"),
+    ({"formula": "Surv(t, ended) ~ x", "model": "weibull"}, "formula", "one target"),
     ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
     ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
@@ -246,5 +248,15 @@ def test_what_is_refused(tmp_path: Path) -> None:
         row = {"id": "2", "x": {"b": 1.0}, "y": 1.0}
         told = await refuse("POST", "/v1/predictors/learned/learn", row)
         assert told == ("x.b", "unknown feature 'b': give a")
+
+    with_service(tmp_path, do)
+
+
+def test_groups_that_are_no_feature_are_named(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        asked = {"features": {"shop": "category", "heat": "number"}, "groups": "shopp"}
+        answer = await service.ask("PUT", URL, asked)
+        assert (answer.status_code, answer.json()["field"]) == (422, "groups"), answer.text
+        assert "give one of shop, heat" in answer.json()["error"]
 
     with_service(tmp_path, do)

@@ -39,8 +39,8 @@ class Roster:
             _check_name(name)
         if not names or len(set(names)) < len(names):
             raise ValueError(
-                f"arms are {names}: give at least one, each with its own name, as in "
-                "Bandit(arms=['a', 'b'])"
+                f"arms are {names}: give at least one, each with its own name, as arms=['a', 'b'] "
+                "(the first argument of a Bandit is its model)"
             )
         return cls(tuple(names))
 

@@ -74,7 +74,8 @@ reward = click.option(
     "--smallest-effect",
     default=0.0,
     type=click.FloatRange(0.0),
-    help="Smallest difference that matters: the experiment also ends when none is larger.",
+    help="Smallest difference worth having, in the unit of the reward (0.002 is 0.2 percentage "
+    "points): the experiment also ends when no arm is better than the one taken by as much.",
 )
 @click.option(
     "--planned-rows",
@@ -89,13 +90,18 @@ reward = click.option(
     help="Least and largest possible reward: then an arm need not have shown its largest ones.",
 )
 @click.option(
+    "--cap",
+    type=float,
+    help="Rewards above it count as it: chosen before the first row, it keeps a few large "
+    "purchases from drowning the effect on all others.",
+)
+@click.option(
     "--sample-ratio-level",
     default=0.001,
     type=click.FloatRange(0.0, 1.0, max_open=True),
     help="No verdict below this p-value of the shares of arms; 0 decides all the same.",
 )
-@options("model", "level")
-@missing
+@options("model", "level", "missing")
 @options(*READING_OPTIONS, "report", "as_json", "quiet")
 def experiment(**settings: Any) -> None:
     """Compare the arms of an experiment in FILE, with intervals that hold at all times.

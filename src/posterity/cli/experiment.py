@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
 from posterity.experiments import AnytimeValid, Experiment
+from posterity.experiments.pairs import LONGEST_WAIT, round_rows
 from posterity.forgetting.words import parse
 from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
@@ -30,10 +31,12 @@ class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
     covariates: tuple[str, ...]
+    missing: Literal["error", "skip", "mean", "level"]
     control: str | None
     shares: Mapping[str, float] | None
     smallest_effect: float
     planned_rows: float | None
+    cap: float | None
     sample_ratio_level: float
     model: str
 
@@ -104,13 +107,17 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
         level=settings.level,
         planned_rows=settings.planned_rows,
         reward_range=settings.reward_range,
+        cap=settings.cap,
         sample_ratio_level=settings.sample_ratio_level,
     )
 
 
 def _describe(test: Experiment) -> list[str]:
-    lines = [f"{test.n_observations_:,} rows; intervals hold at all times, and all together."]
-    lines += test.report().splitlines()
+    verdict, *pairs = test.report().splitlines()
+    lines = [verdict, _advise(test), *pairs]
+    lines.append(f"{test.n_observations_:,} rows; intervals hold at all times, and all together.")
+    if test.cap is not None:
+        lines.append(f"Rewards above {test.cap:g} count as {test.cap:g}.")
     p = test.sample_ratio_p_value_
     if test.sample_ratio_level <= p < _WARNING_P_VALUE:
         lines.append(
@@ -118,6 +125,21 @@ def _describe(test: Experiment) -> list[str]:
             "anything is believed."
         )
     return lines
+
+
+def _advise(test: Experiment) -> str:
+    """What to do next."""
+    if test.decision_ is not None:
+        return f"What to do next: take {test.decision_.arm}."
+    more = test.expected_rows_ - test.n_observations_
+    if test.sample_ratio_p_value_ < test.sample_ratio_level:
+        return "What to do next: find out why arms came in other shares, and begin again."
+    if not 0.0 < more < LONGEST_WAIT * test.n_observations_:
+        return "What to do next: go on, or end it without a winner; no difference is in sight."
+    return (
+        f"What to do next: go on; about {round_rows(more):,} more rows tell which arm to take, if "
+        "arms are as they seem now."
+    )
 
 
 def _find_scale(test: Experiment) -> float:
@@ -178,6 +200,7 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "planned rows": "" if settings.planned_rows is None else f"{settings.planned_rows:g}",
         "smallest effect": f"{settings.smallest_effect:g}",
         "reward range": " to ".join(f"{end:g}" for end in settings.reward_range or ()),
+        "cap": "" if settings.cap is None else f"{settings.cap:g}",
         "level": f"{settings.level:g}",
     }
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from posterity.cli.estimates import print_lines
 from posterity.cli.group import describe_command
@@ -27,7 +27,6 @@ class IntervalSettings(Reading):
     propensities: str | None
     reward_range: tuple[float, float] | None
     level: float
-    missing: Literal["error", "skip"]
     report: str | None
     as_json: bool
     quiet: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
@@ -23,6 +23,7 @@ HEADER = ("policy", "method", "value", "interval", "at all times", "effective ro
 class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
+    missing: Literal["error", "skip"]
     policies: tuple[str, ...]
     propensity: str | None
     features: tuple[str, ...] | None

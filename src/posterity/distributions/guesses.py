@@ -15,7 +15,11 @@ R = TypeVar("R")
 OTHER_ARGUMENTS = {
     "alpha": "prior_precision and noise_precision are learned, or given",
     "beta": "noise_precision is learned, or given",
-    "exposure": "models of counts have one: BayesianPoissonRegression().fit(X, y, exposure=...)",
+    "data": "fit(frame) takes the rows",
+    "event": "give Censored(...) both ends: (time, time) of what was seen, else (time, inf)",
+    "exposure": "models of counts have one: BayesianPoissonRegression().fit(X, y, exposure=...); "
+    "a formula has offset(log(exposure)); divide an amount by it, and weight the row by it",
+    "family": "likelihood= takes it",
     "formula": "Model(formula).fit(frame) takes one",
     "groups": "GroupedRegression().fit(X, y, groups=groups) takes them, as does by= of a frame",
     "id_col": "call the column 'unique_id'",
@@ -81,10 +85,12 @@ def _check_call(function: Callable[..., Any], *given: Any, **named: Any) -> None
     except TypeError as error:
         said = str(error).replace("missing a", "is missing a")
     name, places = function.__name__, dict(own.parameters)
+    wrong = "" if "positional" in said else next((one for one in named if one not in places), "")
+    if wrong:  # rather than what is missing, which was given by another name
+        said = f"got an unexpected keyword argument {wrong!r}"
     if places.pop("self", None):
         owner = given[0].__name__ if name == "__init__" else type(given[0]).__name__
         name = owner if name == "__init__" else f"{owner}.{name}"
-    wrong = said.rpartition("'")[0].rpartition("'")[2] if "unexpected" in said else ""
     told = OTHER_ARGUMENTS.get(wrong, did_you_mean(wrong, places).removeprefix("; "))
     if not told:
         empty = inspect.Parameter.empty

@@ -18,7 +18,7 @@ _DRAWS = 20_000
 _FEWEST = 20.0
 # Errors as large as the largest of any arm that the spread of an arm rests on, before it is
 # believed: of rare rewards the rows that have one. Those that are missing are added.
-_FEWEST_ERRORS = 8.0
+FEWEST_ERRORS = 8.0
 # Rewards in effect, of each of two arms, before which their difference is not estimated: the
 # largest reward of an arm that shows one in a thousand rows may be any, whatever the others show.
 # Fewer tell enough where both arms have shown rewards that are about as large.
@@ -118,7 +118,7 @@ class Contrasts:
         An arm without any of its rare rewards has no spread that could be estimated: an interval
         from it would have no width.
         """
-        missing = np.maximum(_FEWEST_ERRORS * self.largest.max() ** 2 - self.errors, 0.0)
+        missing = np.maximum(FEWEST_ERRORS * self.largest.max() ** 2 - self.errors, 0.0)
         each = self.counted / np.maximum(self.moments[0], 1.0)[:, None]
         more = np.zeros((self.n_arms + 1, self.n_arms + 1))
         more[:-1] = missing[:, None] * each
@@ -168,13 +168,13 @@ class Contrasts:
         known = (self.sums[2] >= _FEWEST / 2.0) & (self.largest.max() > 0.0) & self.has_told_spread
         return np.where(known, radius, np.inf)
 
-    def expect_rows(self, level: float, planned_rows: float | None = None) -> Array:
-        """(K, K) rows by which intervals leave out 0, if sums go on as they did; or infinity."""
+    def expect_rows(self, widths: Array, level: float, planned_rows: float | None = None) -> Array:
+        """(K, K) rows by which half widths fall below these, if sums go on as they did."""
         growth = _GROWTH[:, None, None]
         radius = sequence_radius(self.squares * growth, self.rows * growth, level, planned_rows)
         mass = self.sums[0] * growth
         with np.errstate(invalid="ignore"):
-            reached = (radius < np.abs(self.differences) * mass)[:, :-1, :-1]
+            reached = radius[:, :-1, :-1] < widths * mass[:, :-1, :-1]
         first = np.where(reached.any(axis=0), _GROWTH[reached.argmax(axis=0)], np.inf)
         if not self.is_bounded:
             first = np.maximum(first, self.needed_rewards / np.maximum(self.shown_rewards, 1e-300))
@@ -195,4 +195,4 @@ class Contrasts:
         return np.asarray(self.differences[:-1, -1] + spread)
 
 
-__all__ = ["FEWEST_EFFECTIVE_REWARDS", "Contrasts"]
+__all__ = ["FEWEST_EFFECTIVE_REWARDS", "FEWEST_ERRORS", "Contrasts"]

@@ -98,8 +98,8 @@ class Estimates:
         ``str`` of a pair is a sentence, and ``pandas.DataFrame(test.pairs_)`` a table.
         """
         low, high = self._bounds()
-        needed = self._contrasts.expect_rows(self._level_of_pairs, self._planned_scores)
-        needed = needed + self.n_observations_ - self._contrasts.rows
+        smallest, distances = self.stop.smallest_effect, np.abs(self._differences)
+        needed = self._expect_rows(np.maximum(distances, smallest - distances))
         differences, means = self._contrasts.differences, self._contrasts.differences[:-1, -1]
         order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
         pairs = []
@@ -118,6 +118,7 @@ class Estimates:
                 expected_rows=float(needed[at]),
                 n_observations=self.n_observations_,
                 in_points=self.is_binary_,
+                smallest_effect=smallest,
             )
             pairs.append(pair)
         return tuple(pairs)
@@ -134,7 +135,7 @@ class Estimates:
 
     @property
     def expected_rows_(self) -> float:
-        """Rows in all by which an arm is better than all others, if arms are as they seem now.
+        """Rows in all by which the intervals tell an arm to take, if arms are as they seem now.
 
         About: effects that seem large early are smaller, as a rule. Infinite while rows are few,
         and where it takes more than some ten thousand times as many.
@@ -142,9 +143,8 @@ class Estimates:
         if self.decision_ is not None:
             return float(self.decision_.rows)
         means = np.nan_to_num(self._contrasts.differences[:-1, -1], nan=-np.inf)
-        needed = self._contrasts.expect_rows(self._level_of_pairs, self._planned_scores)
-        rows = float(np.delete(needed[means.argmax()], means.argmax()).max())
-        return rows + self.n_observations_ - self._contrasts.rows if np.isfinite(rows) else np.inf
+        needed = self._expect_rows(np.abs(self._differences) + self.stop.smallest_effect)
+        return float(np.delete(needed[means.argmax()], means.argmax()).max())
 
     @property
     def sample_ratio_p_value_(self) -> float:
@@ -226,6 +226,15 @@ class Estimates:
         if self.planned_rows is None:
             return None
         return max(self.planned_rows - self.n_observations_ + self._contrasts.rows, 1.0)
+
+    @property
+    def _differences(self) -> Array:
+        return self._contrasts.differences[:-1, :-1]
+
+    def _expect_rows(self, widths: Array) -> Array:
+        """(K, K) rows in all by which half widths fall below these."""
+        needed = self._contrasts.expect_rows(widths, self._level_of_pairs, self._planned_scores)
+        return needed + self.n_observations_ - self._contrasts.rows
 
     def _bounds(self) -> tuple[Array, Array]:
         """(2, K, K) ends of all differences and lifts; their errors share what the level leaves."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.distributions.guesses import refuse_guess
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
 from posterity.experiments.looks import Look, keep_look
@@ -33,6 +35,16 @@ Array = NDArray[np.float64]
 
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5
+
+# What other libraries call it.
+_OBSERVE_HINT = "observe_rows(arms, rewards), or observe(frame, arm=..., reward=...)"
+OUR_NAMES = {
+    **dict.fromkeys(("add", "fit", "learn", "learn_one", "partial_fit", "update"), _OBSERVE_HINT),
+    **dict.fromkeys(("decide", "winner"), "decision_, the verdict"),
+    **dict.fromkeys(("conf_int", "confint", "interval"), "interval_"),
+    **dict.fromkeys(("p_value", "pvalue"), "interval_, which holds at any look, or decision_"),
+    "summary": "report(), or to_frame()",
+}
 
 
 class Experiment(Estimates):
@@ -64,6 +76,10 @@ class Experiment(Estimates):
         rewards, in effect, that differ from what is expected (5, if those of both arms are about as
         large): one large purchase in a thousand rows may be missing still. Rewards that are all 0
         or 1 need none.
+    cap : float, optional
+        Rewards above it count as it (winsorised), so that a few large ones do not drown an effect
+        on all others: means and effects are those of capped rewards. Choose it before the first
+        row, as from last month's purchases.
     sample_ratio_level : float
         No verdict while ``sample_ratio_p_value_`` is below: arms did not come as they should have,
         and what differs may be the visitors. 0 gives verdicts all the same.
@@ -96,6 +112,11 @@ class Experiment(Estimates):
     True
     """
 
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, OUR_NAMES)
+
     def __init__(
         self,
         arms: Sequence[Any],
@@ -106,6 +127,7 @@ class Experiment(Estimates):
         level: float = 0.95,
         planned_rows: float | None = None,
         reward_range: tuple[float, float] | None = None,
+        cap: float | None = None,
         sample_ratio_level: float = 0.001,
     ) -> None:
         if isinstance(arms, str | int):
@@ -118,6 +140,8 @@ class Experiment(Estimates):
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
         if planned_rows is not None and not planned_rows > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
+        if cap is not None and not math.isfinite(cap):
+            raise ValueError(f"cap is {cap}: give the number above which rewards count as it")
         check_reward_range(reward_range)
         if not 0.0 <= sample_ratio_level < 1.0:
             raise ValueError(f"sample_ratio_level is {sample_ratio_level}: give 0 to below 1")
@@ -126,7 +150,7 @@ class Experiment(Estimates):
                 f"stop is {stop!r}: give a rule, as AnytimeValid(), ExpectedLoss() or Rows()"
             )
         self.model, self.allocation, self.stop = model, allocation, stop or AnytimeValid()
-        self.level, self.planned_rows = level, planned_rows
+        self.level, self.planned_rows, self.cap = level, planned_rows, cap
         self.reward_range, self.sample_ratio_level = reward_range, sample_ratio_level
         self._shares = _shares(allocation, self.arms)
         self._decision: Decision | None = None
@@ -160,7 +184,7 @@ class Experiment(Estimates):
         reward: str = "reward",
         covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
-        missing: Literal["error", "skip"] = "error",
+        missing: Literal["error", "skip", "mean", "level"] = "error",
     ) -> Self:
         """Learn rows of a table, in order, and update the estimates.
 
@@ -175,8 +199,10 @@ class Experiment(Estimates):
         propensities : mapping of arm to column, or pattern, optional
             Columns of the probabilities that arms had in each row; ``"p_*"`` stands for p_old,
             p_new and so on.
-        missing : {"error", "skip"}
-            What a missing value does.
+        missing : {"error", "skip", "mean", "level"}
+            What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
+            rows: a missing category is a level, and a missing number the mean of this table so far.
+            No arm and no propensity may be missing then.
 
         Raises
         ------
@@ -236,6 +262,8 @@ class Experiment(Estimates):
     def _learn(self, batches: Iterable[Rounds]) -> None:
         planned = None if self.planned_rows is None else math.ceil(self.planned_rows)
         for piece in iterate_pieces(batches, self.n_observations_, planned):
+            if self.cap is not None:
+                piece = replace(piece, rewards=np.minimum(piece.rewards, self.cap))
             shares = self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)

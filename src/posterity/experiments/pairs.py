@@ -14,7 +14,7 @@ from posterity.distributions._digits import count_decimals
 Array = NDArray[np.float64]
 
 # How many times the rows so far a sentence tells anyone to wait for.
-_LONGEST_WAIT = 30.0
+LONGEST_WAIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class Pair:
         The same as a share of the mean of ``other``: 0.25 is 25% more. NaN and infinite while that
         mean may be 0 or less.
     expected_rows : float
-        Rows in all by which the interval leaves out 0, if the arms are as they seem now; infinite
-        where that takes more than some ten thousand times as many.
+        Rows in all by which the pair is settled, if the arms are as they seem now; infinite where
+        that takes more than some ten thousand times as many.
     n_observations : int
         Rows so far.
     in_points : bool
         True if rewards are no and yes, whose effects are read in percentage points.
+    smallest_effect : float
+        Differences below it are not worth having.
     """
 
     arm: Any
@@ -49,20 +51,29 @@ class Pair:
     expected_rows: float
     n_observations: int
     in_points: bool
+    smallest_effect: float = 0.0
 
     @property
     def is_decided(self) -> bool:
         """True if the interval of the difference leaves out 0."""
         return self.low > 0.0
 
+    @property
+    def is_alike(self) -> bool:
+        """True if the interval holds no difference worth having, in either direction."""
+        return -self.smallest_effect < self.low and self.high < self.smallest_effect
+
     def __str__(self) -> str:
         if self.is_decided:
             return f"{self.arm} beats {self.other}: {self._describe_effect()}."
         if not math.isfinite(self.low + self.high):
             return f"{self.arm} against {self.other}: too few rows yet."
+        if self.is_alike:
+            told = f"no difference worth having, {self._describe_effect()}"
+            return f"{self.arm} and {self.other}: {told}."
         more = self.expected_rows - self.n_observations
-        soon = 0.0 < more < _LONGEST_WAIT * self.n_observations
-        waits = f"; about {_round(more):,} more rows would tell" if soon else ""
+        soon = 0.0 < more < LONGEST_WAIT * self.n_observations
+        waits = f"; about {round_rows(more):,} more rows would tell" if soon else ""
         return f"{self.arm} against {self.other}: not decided, {self._describe_effect()}{waits}."
 
     def _describe_effect(self) -> str:
@@ -78,7 +89,7 @@ class Pair:
         return f"{told}, {100.0 * self.lift:+.0f}% ({ends})"
 
 
-def _round(rows: float) -> int:
+def round_rows(rows: float) -> int:
     """To two digits: what is expected is not known better."""
     return int(float(f"{rows:.2g}"))
 
@@ -112,4 +123,4 @@ def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array,
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
-__all__ = ["Pair", "compute_lifts"]
+__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "round_rows"]

@@ -80,6 +80,11 @@ class Stop:
 
     waits: ClassVar[str] = "no rule for stopping is met yet"
 
+    @property
+    def smallest_effect(self) -> float:
+        """Differences below it are not worth having."""
+        return 0.0
+
     def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """Index of the winning arm and the reason; None while the experiment continues."""
         raise NotImplementedError
@@ -93,6 +98,11 @@ class AnyRule(Stop):
     """The first of several rules that has a verdict."""
 
     rules: tuple[Stop, ...]
+
+    @property
+    def smallest_effect(self) -> float:
+        """See :class:`Stop`."""
+        return max(rule.smallest_effect for rule in self.rules)
 
     def verdict(self, summaries: ArmSummaries) -> tuple[int, str] | None:
         """See :class:`Stop`."""
@@ -110,7 +120,8 @@ class AnytimeValid(Stop):
     Parameters
     ----------
     smallest_effect
-        A difference that would not matter; 0 goes on until an arm is better.
+        Differences below it are not worth having (a region of practical equivalence), in the unit
+        of the reward: 0.002 is 0.2 percentage points. 0 goes on until an arm is better.
     """
 
     waits: ClassVar[str] = "the intervals do not tell the arms apart"

@@ -88,7 +88,7 @@ HOMES = {
     "BetaBinomial": "posterity.likelihoods",
     "Binomial": "posterity.likelihoods",
     "Censored": "posterity.likelihoods",
-    "ExponentialTime": "posterity.likelihoods.lifetimes",
+    "ExponentialTime": "posterity.likelihoods.weibull",
     "Gamma": "posterity.likelihoods",
     "Gaussian": "posterity.likelihoods",
     "Geometric": "posterity.likelihoods",

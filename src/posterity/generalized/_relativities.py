@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.distributions.guesses import tell_call
+
 
 class HasRelativities:
     """What models of ratios say of their factors."""
 
+    @tell_call
     def relativities(
         self: Any, X: Any, exposure: ArrayLike | None = None, level: float = 0.95
     ) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,12 @@ from posterity.io.arrow import pa
 from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes
 from posterity.io.errors import TableError
+from posterity.io.missing import LEAVE_OUT, Missing
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.source import Source
 from posterity.io.table import TableStream, open_any, open_first
 from posterity.io.targets import TargetRewards, read_yes_and_no
-from posterity.kernel.values import read_floats
+from posterity.kernel.values import is_word, read_floats
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -169,6 +170,7 @@ class RoundTable:
     def __iter__(self) -> Iterator[Rounds]:
         done, m = 0, len(self.feature_names)
         for batch in self._stream.batches():
+            self._refuse_filled_roles()
             more = len(batch.y)
             propensity_columns = batch.X[:, m : m + len(self._list_propensity_columns)]
             arms = self._read_arm_indices(
@@ -178,6 +180,17 @@ class RoundTable:
                 batch.X[:, :m], arms, batch.y, propensity_columns, done
             ).check_rewards()
             done += more
+
+    def _refuse_filled_roles(self) -> None:
+        """Means are for contexts: an arm or a propensity that is missing has none."""
+        for name in (self._columns.arm, *self._list_propensity_columns):
+            if self._stream.n_missing[name] > self._stream.n_left_out[name]:
+                raise TableError(
+                    f"column {name!r} has missing values, and only those of covariates are filled "
+                    "in",
+                    [LEAVE_OUT],
+                    before="; ",
+                )
 
     def _make_rounds(
         self, X: Array, arms: Index, y: Array, propensity_columns: Array, done: int
@@ -216,7 +229,7 @@ def open_rounds(
     columns: RoundColumns,
     *,
     arms: Sequence[Any] | None = None,
-    missing: Literal["error", "skip"] = "error",
+    missing: Missing = "error",
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
     levels: Mapping[str, Sequence[str]] | None = None,
@@ -258,7 +271,12 @@ def open_rounds(
         goal,
         ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing),
         (names, ()),
-        Encoding(drop_first=False, levels=known, categories=tuple(known)),
+        Encoding(
+            drop_first=False,
+            levels=known,
+            categories=tuple(known),
+            holes=is_word(missing, "level"),
+        ),
     )
     if text and columns.arm not in stream.levels:
         raise TableError(

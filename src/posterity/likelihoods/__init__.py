@@ -10,8 +10,8 @@ Examples
 array([0.1927])
 """
 
-from posterity.likelihoods.amounts import InverseGaussian, Tweedie
 from posterity.likelihoods.angles import VonMises
+from posterity.likelihoods.beta import Beta
 from posterity.likelihoods.censored import Censored
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import (
@@ -21,18 +21,21 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
+from posterity.likelihoods.inverse_gaussian import InverseGaussian
 from posterity.likelihoods.labels import Labels
-from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
 from posterity.likelihoods.likelihood import Likelihood
+from posterity.likelihoods.log_lifetimes import LogLogistic, LogNormal
 from posterity.likelihoods.log_precision import LogPrecision
 from posterity.likelihoods.noises import Gaussian, LaplaceNoise, Quantile, StudentT
 from posterity.likelihoods.ordinal import Levels, Ordinal
 from posterity.likelihoods.predictive import Predictive, PredictiveCounts
-from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.site import Sites
 from posterity.likelihoods.sites import laplace_sites, moment_sites
 from posterity.likelihoods.skewed import SkewNormal
+from posterity.likelihoods.successes import BetaBinomial, Binomial
 from posterity.likelihoods.truncated import Truncated
+from posterity.likelihoods.tweedie import Tweedie
+from posterity.likelihoods.weibull import Exponential, Weibull
 from posterity.likelihoods.zeros import Hurdle, ZeroInflated
 
 __all__ = [

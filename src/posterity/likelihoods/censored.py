@@ -97,7 +97,10 @@ class Censored(Wrapped):
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` for ends in the wrong order, and for what can't have been."""
         low, high = y.T
-        named_row(y, low <= high, "the lower end must not be above the upper one")
+        order = (
+            "the lower end must not be above the upper one; both are the time if its end was seen"
+        )
+        named_row(y, low <= high, order)
         known = np.isfinite(y).any(axis=1) & (low < np.inf) & (high > -np.inf)
         named_row(y, known, "one end must be finite, and it is the lower one that may be -inf")
         self._check_some(low, low == high)

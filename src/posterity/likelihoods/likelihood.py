@@ -184,7 +184,8 @@ class Likelihood:
 
     def mean(self, eta: Array) -> Array:
         """Mean of a target given eta."""
-        return np.asarray(self.predictive(eta, np.zeros_like(eta)).mean())
+        rows = np.ravel(eta)
+        return np.reshape(self.predictive(rows, np.zeros_like(rows)).mean(), np.shape(eta))
 
     def link_function(self, mean: Array) -> Array:
         """The eta whose target has this mean: the inverse of :meth:`mean`, where that increases."""

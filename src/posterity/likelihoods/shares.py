@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.special import betaln, expit, gammaln, log_expit, logit
+from scipy.special import expit, logit
 
-from posterity.kernel import average_softplus, find_digammas
-from posterity.kernel.values import read_scalar
 from posterity.likelihoods.likelihood import (
-    Kernel,
     Likelihood,
-    ParametricLikelihood,
-    keep_positive,
-    named_row,
 )
-from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
 
-# Mean and standard deviation of the log of the precision before data, and its ends.
-MEAN, SD, ENDS = 2.0, 2.0, (np.log(1e-2), np.log(1e6))
 # A share of a distribution that is so near 0 or 1 has no density there.
 NEAREST = 1e-150
 
@@ -55,196 +44,7 @@ class Share(Likelihood):
         return np.asarray(logit(np.asarray(mean) / self.whole))
 
 
-@dataclass(frozen=True)
-class Beta(ParametricLikelihood, Share):
-    """A share between 0 and 1, both excluded, of the mean sigmoid(eta).
-
-    ``y ~ Beta(mean precision, (1 - mean) precision)``, so that the variance is
-    mean (1 - mean) / (1 + precision) (Ferrari and Cribari-Neto 2004).
-
-    Parameters
-    ----------
-    precision : float, optional
-        Positive. None: it is learned; log(precision) is Normal(2, 2^2) before data.
-
-    Examples
-    --------
-    >>> from posterity import BayesianGeneralizedLinear
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 1))
-    >>> mean = expit(0.5 + X[:, 0])
-    >>> y = rng.beta(8.0 * mean, 8.0 * (1.0 - mean))
-    >>> model = BayesianGeneralizedLinear(Beta()).fit(X, y)
-    >>> model.coef_.round(1), model.likelihood_parameters_["precision"].mean().round(0)
-    (array([1.]), np.float64(8.0))
-    """
-
-    parameter: ClassVar[Parameter] = Parameter(
-        "precision", stats.norm(MEAN, SD).logpdf, ENDS, power=-1.0
-    )
-
-    precision: float | None = None
-
-    @property
-    def kernel_code(self) -> Kernel:
-        """The kernel has it built in."""
-        return Kernel(13, (self.precision, 0.0, 0.0))
-
-    def log_density(self, y: Array, eta: Array) -> Array:
-        """(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)."""
-        a, b = _split(self.known, eta)
-        return (a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - betaln(a, b)
-
-    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
-        a, b = _split(self.known, eta)
-        rise, (of_a, fall_a), (of_b, fall_b) = a * expit(-eta), find_digammas(a), find_digammas(b)
-        slope = rise * (logit(y) - of_a + of_b)
-        usual = rise * rise * (fall_a + fall_b)
-        return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
-
-    def distribution(self, eta: Array) -> Any:
-        """Beta of this precision and the mean sigmoid(eta)."""
-        return stats.beta(*_split(self.known, eta))
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all lie between 0 and 1."""
-        named_row(
-            y,
-            (y > 0.0) & (y < 1.0),
-            "a share under Beta must lie between 0 and 1, both excluded: divide percentages by "
-            "100, and move zeros and ones in, as by (y (n - 1) + 1/2) / n of n rows (Smithson and "
-            "Verkuilen 2006), or model apart whether a share is 0 or 1",
-        )
-
-
-class Successes(Share):
-    """A number of successes of so many trials."""
-
-    trials: int
-
-    def __post_init__(self) -> None:
-        trials = read_scalar(self.trials, "trials")
-        if not (trials >= 1 and trials % 1 == 0):
-            raise ValueError(f"trials is {self.trials}: it must be a whole number, 1 or more")
-        object.__setattr__(self, "trials", int(trials))
-
-    @property
-    def whole(self) -> float:
-        """The number of trials."""
-        return float(self.trials)
-
-    def check_targets(self, y: Array) -> None:
-        """Raise ``ValueError`` unless all are whole numbers from 0 to the number of trials."""
-        named_row(
-            y,
-            (y >= 0.0) & (y <= self.trials) & (y == np.floor(y)),
-            f"a number of successes must be a whole number, 0 to {self.trials}, the trials",
-        )
-
-    def _log_choices(self, y: Array) -> Array:
-        n = self.trials
-        return np.asarray(gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0))
-
-
-@dataclass(frozen=True)
-class Binomial(Successes):
-    """The number of successes of ``trials``, each of which succeeds with odds exp(eta).
-
-    Rows with other numbers of trials are learned as two rows of :class:`Bernoulli`: a 1 whose
-    weight is the number of successes, and a 0 whose weight is that of failures.
-
-    Parameters
-    ----------
-    trials : int
-        The same for all rows.
-
-    Examples
-    --------
-    >>> from posterity import BayesianGeneralizedLinear
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 1))
-    >>> y = rng.binomial(10, expit(0.5 + X[:, 0]))
-    >>> BayesianGeneralizedLinear(Binomial(10)).fit(X, y).coef_.round(1)
-    array([1.])
-    """
-
-    trials: int = 1
-
-    def log_density(self, y: Array, eta: Array) -> Array:
-        """y log sigmoid(eta) + (trials - y) log sigmoid(-eta) + log choices."""
-        failures = self.trials - y
-        return y * log_expit(eta) + failures * log_expit(-eta) + self._log_choices(y)
-
-    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """y - trials p, and trials p (1 - p)."""
-        p = expit(eta)
-        return y - self.trials * p, self.trials * p * expit(-eta)
-
-    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Averages of log density, slope and curvature, of those of the logistic."""
-        value, slope, bend = (self.trials * each for each in average_softplus(mean, variance))
-        return y * mean - value + self._log_choices(y), y - slope, bend
-
-    def distribution(self, eta: Array) -> Any:
-        """Binomial."""
-        return stats.binom(self.trials, expit(eta))
-
-
-@dataclass(frozen=True)
-class BetaBinomial(ParametricLikelihood, Successes):
-    """The same where the probability varies between rows: Beta(mean precision, ...).
-
-    The variance is that of :class:`Binomial` times 1 + (trials - 1) / (1 + precision).
-
-    Parameters
-    ----------
-    trials : int
-        The same for all rows; of 1 nothing tells the precision.
-    precision : float, optional
-        Positive. None: it is learned; log(precision) is Normal(2, 2^2) before data.
-
-    Examples
-    --------
-    >>> BetaBinomial(10, 4.0).distribution(np.zeros(1)).var().round(6)
-    array([7.])
-    """
-
-    # It may be as large as can be, as for Binomial.
-    parameter: ClassVar[Parameter] = Beta.parameter._replace(exponent=-1.0)
-
-    trials: int = 1
-    precision: float | None = None
-
-    @property
-    def kernel_code(self) -> Kernel:
-        """The kernel has it built in."""
-        return Kernel(14, (self.precision, self.whole, 0.0))
-
-    def __post_init__(self) -> None:
-        ParametricLikelihood.__post_init__(self)
-        Successes.__post_init__(self)
-
-    def log_density(self, y: Array, eta: Array) -> Array:
-        """log B(y + a, trials - y + b) - log B(a, b) + log choices."""
-        a, b = _split(self.known, eta)
-        return betaln(y + a, self.trials - y + b) - betaln(a, b) + self._log_choices(y)
-
-    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
-        """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
-        (a, b), failures = _split(self.known, eta), self.trials - y
-        of_a, of_b = (find_digammas(n + c) - find_digammas(c) for n, c in ((y, a), (failures, b)))
-        rise = a * expit(-eta)
-        slope = rise * (of_a[0] - of_b[0])
-        usual = rise * rise * np.maximum(-of_a[1] - of_b[1], 0.0)
-        return slope, keep_positive(usual + slope * np.tanh(0.5 * eta), usual)
-
-    def distribution(self, eta: Array) -> Any:
-        """Beta-binomial of this precision."""
-        return stats.betabinom(self.trials, *_split(self.known, eta))
-
-
-def _split(precision: Any, eta: Array) -> tuple[Array, Array]:
+def split_precision(precision: Any, eta: Array) -> tuple[Array, Array]:
     """Both parameters of a beta distribution."""
     with np.errstate(under="ignore"):
         return tuple(np.maximum(precision * expit(each), NEAREST) for each in (eta, -eta))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from posterity.likelihoods.amounts import InverseGaussian, Tweedie
 from posterity.likelihoods.angles import VonMises
+from posterity.likelihoods.beta import Beta
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import (
     Geometric,
@@ -15,12 +15,15 @@ from posterity.likelihoods.counts import (
     Poisson,
 )
 from posterity.likelihoods.gamma import Gamma
-from posterity.likelihoods.lifetimes import Exponential, LogLogistic, LogNormal, Weibull
+from posterity.likelihoods.inverse_gaussian import InverseGaussian
 from posterity.likelihoods.likelihood import Likelihood
+from posterity.likelihoods.log_lifetimes import LogLogistic, LogNormal
 from posterity.likelihoods.noises import StudentT
 from posterity.likelihoods.ordinal import Ordinal
-from posterity.likelihoods.shares import Beta, BetaBinomial, Binomial
 from posterity.likelihoods.skewed import SkewNormal
+from posterity.likelihoods.successes import BetaBinomial, Binomial
+from posterity.likelihoods.tweedie import Tweedie
+from posterity.likelihoods.weibull import Exponential, Weibull
 
 # A name may be followed by numbers, as in "tweedie:1.6" or "ordinal:5".
 NAMED: dict[str, type[Likelihood]] = {

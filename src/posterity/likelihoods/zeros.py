@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from posterity.distributions.with_zeros import CountsWithZeros, WithZeros
 from posterity.likelihoods.likelihood import named_row
 from posterity.likelihoods.parameter import LogNormalParameter
 from posterity.likelihoods.wrapped import Wrapped
@@ -172,47 +173,3 @@ class Hurdle(Zeros):
         """Raise ``ValueError`` unless others than zeros are positive, and the likelihood's."""
         named_row(y, y >= 0.0, "under a hurdle a target is 0 or positive")
         self._check_some(y, y > 0.0)
-
-
-class WithZeros:
-    """A distribution with another probability of 0, and all else times ``factor``."""
-
-    def __init__(self, given: Any, zero: Array, factor: Array) -> None:
-        self.given, self.zero, self.factor = given, zero, factor
-
-    def logpdf(self, y: Array) -> Array:
-        """Log density; of 0 the log of its probability."""
-        return np.where(y == 0.0, np.log(self.zero), self._log_other(self.given.logpdf(y)))
-
-    def cdf(self, y: Array) -> Array:
-        """Probability of at most y."""
-        return np.where(np.asarray(y) < 0.0, 0.0, 1.0 - self.factor * self.given.sf(y))
-
-    def ppf(self, q: Array) -> Array:
-        """Quantile."""
-        above = self.given.isf(np.minimum((1.0 - q) / self.factor, 1.0))
-        return np.where(q <= self.zero, np.where(q < 0.0, np.nan, 0.0), above)
-
-    def mean(self) -> Array:
-        """Mean."""
-        return np.asarray(self.factor * self.given.mean())
-
-    def var(self) -> Array:
-        """Variance."""
-        square = self.factor * (self.given.var() + np.square(self.given.mean()))
-        return np.asarray(square - np.square(self.mean()))
-
-    def rvs(self, size: Any, random_state: np.random.Generator) -> Array:
-        """Draws."""
-        return self.ppf(random_state.random(size))
-
-    def _log_other(self, log_density: Array) -> Array:
-        return np.asarray(np.log(self.factor) + log_density)
-
-
-class CountsWithZeros(WithZeros):
-    """The same of whole numbers."""
-
-    def logpmf(self, y: Array) -> Array:
-        """Log probability."""
-        return np.where(y == 0.0, np.log(self.zero), self._log_other(self.given.logpmf(y)))

@@ -123,7 +123,8 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
         return np.full(frame.n, float(node.text))
     if node.kind == "name":
         if not frame.is_numeric(node):
-            raise refuse(frame.formula, node.at, f"{node.text!r} holds no numbers")
+            wrong = f"{node.text!r} holds no numbers: make some of it, as 1 and 0 of yes and no"
+            raise refuse(frame.formula, node.at, wrong)
         return read_floats(frame.column(node), f"column {node.text!r}")
     if node.kind == "(" or (node.kind == "call" and node.text == "I"):
         return compute_numbers(get_argument(node, frame), frame)
@@ -133,8 +134,12 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
         if node.kind in _SIGNS:
             parts = [compute_numbers(part, frame) for part in node.parts]
             return _SIGNS[node.kind](*(parts if len(parts) == 2 else [0.0 * parts[0], *parts]))
-    known = ", ".join([*_LEVELS, "I", *_KEEPING, *FUNCTIONS])
-    raise refuse(frame.formula, node.at, f"there is no function {node.text!r}: use one of {known}")
+    known = [*_LEVELS, "I", *_KEEPING, *FUNCTIONS]
+    own = node.text.rpartition(".")[2]  # np.log, as.factor
+    told = (
+        f"write {own}(...)" if own in known else f"use one of {', '.join(known)}, or s for a curve"
+    )
+    raise refuse(frame.formula, node.at, f"there is no function {node.text!r}: {told}")
 
 
 # ---- inner ---------------------------------------------------------------------------------------

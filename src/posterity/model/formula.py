@@ -157,8 +157,10 @@ def read_formula(text: str) -> Formula:
             "cbind(successes, failures) is R's: write successes / trials, with "
             "likelihood='binomial'",
         )
-    if response.kind == "call" and response.text in ENDS and len(response.parts) != 2:
-        raise refuse(text, response.at, "write Surv(time, ended) or cens(low, high)")
+    bar = response.kind == "|"  # brms
+    if bar or (response.kind == "call" and response.text in ENDS and len(response.parts) != 2):
+        ways = "Surv(time, ended) or cens(low, high)" + (", or successes / trials" if bar else "")
+        raise refuse(text, response.at, f"write {ways}")
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []

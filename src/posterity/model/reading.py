@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from posterity.distributions.guesses import did_you_mean
+from posterity.distributions.guesses import did_you_mean, refuse_guess
 from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
 from posterity.model.checks import split_trials
@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# What other libraries call it.
+OUR_NAMES = {
+    **dict.fromkeys(("coef_", "confint", "conf_int", "fixef", "params", "intercept_"), "summary()"),
+    **dict.fromkeys(("ranef", "random_effects", "random_effects_"), "group_effects('the group')"),
+    **dict.fromkeys(("VarCorr", "vc", "sigma_", "scale"), "variance_components()"),
+    **dict.fromkeys(("aic", "anova", "bic", "loo"), "leave_one_out(frame), or log_evidence_"),
+    **dict.fromkeys(("fitted", "fittedvalues"), "predict(frame)"),
+    **dict.fromkeys(("resid", "residuals"), "posterity.plots.plot_residuals(model, frame, y)"),
+    "explain": "summary(), or average_effects(frame)",
+    "predict_survival": "predict_distribution(frame).sf(time)",
+}
+
+
 class ModelReader:
     """Reads what a model has learned."""
 
@@ -40,6 +53,11 @@ class ModelReader:
     likelihood: str | Likelihood
     _design: Design
     _engine: TermRows
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, OUR_NAMES)
 
     def summary(self, level: float = 0.95) -> Any:
         """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""

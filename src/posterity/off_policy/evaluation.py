@@ -68,6 +68,26 @@ class _EvaluationSettings:
                 raise ValueError(f"{name} is {value}: it must be above 0")
 
 
+def check_log(log: Any) -> None:
+    """Raise ``TypeError`` for what is no :class:`Log`."""
+    if not isinstance(log, Log):
+        raise TypeError(
+            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
+            "a table"
+        )
+
+
+def name_policies(policies: Any) -> dict[str, Any]:
+    """Policies by name, of a mapping, a sequence or a single one; ``ValueError`` for none."""
+    if isinstance(policies, list | tuple):
+        policies = {str(policy): policy for policy in policies}
+    elif not isinstance(policies, Mapping):
+        policies = {policies if isinstance(policies, str) else "policy": policies}
+    if not policies:
+        raise ValueError("there are no policies: give at least one")
+    return dict(policies)
+
+
 def evaluate(
     log: Log,
     policies: Any,
@@ -139,11 +159,7 @@ def evaluate(
     >>> round(estimate["best", "dr"].value, 1), round(estimate["logged", "dr"].value, 1)
     (0.4, 0.0)
     """
-    if not isinstance(log, Log):
-        raise TypeError(
-            f"log is of type {type(log).__name__}: make a Log, by Log.of of arrays or Log.open of "
-            "a table"
-        )
+    check_log(log)
     settings = _EvaluationSettings(
         methods=_read_names(methods),
         level=level,
@@ -152,12 +168,7 @@ def evaluate(
         switch=switch,
         shrinkage=shrinkage,
     )
-    if isinstance(policies, list | tuple):
-        policies = {str(policy): policy for policy in policies}
-    elif not isinstance(policies, Mapping):
-        policies = {policies if isinstance(policies, str) else "policy": policies}
-    if not policies:
-        raise ValueError("there are no policies: give at least one")
+    policies = name_policies(policies)
     expectations = _choose_expectations(log, settings, reward_model, folds)
     rewards = ArmRewards(len(log.arms))
     tallies = {

@@ -153,7 +153,7 @@ class Log:
         propensity : (n,) array, optional
             Of the arm that was chosen; (n, K) is taken as ``propensities``.
         propensities : (n, K) array, optional
-            Of all arms, in the order of ``names``.
+            Of all arms, in the order of ``names``; (n,) is taken as ``propensity``.
         names : sequence, optional
             Names of all arms; default those that are there, sorted.
         """
@@ -171,6 +171,8 @@ class Log:
         own = None if propensity is None else read_floats(propensity, "propensity")
         if own is not None and own.ndim == 2 and every is None:
             own, every = None, own
+        if every is not None and every.ndim == 1 and own is None:
+            own, every = every, None
         if own is not None and own.ndim != 1:
             raise ValueError(f"propensity is {own.shape}: it must be ({len(places)},)")
         parts: tuple[Any, ...] = (contexts, places, earned, own, every)

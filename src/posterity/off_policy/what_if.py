@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
-from posterity.off_policy.evaluation import FEWEST_EFFECTIVE_ROWS, evaluate
+from posterity.off_policy.evaluation import (
+    FEWEST_EFFECTIVE_ROWS,
+    check_log,
+    evaluate,
+    name_policies,
+)
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.targets import Always
@@ -36,7 +41,7 @@ class WhatIf:
     course : tuple of dict
         For each of twenty parts of the log and each arm: "rows" until then, "name" of the arm, its
         mean "propensity" (nan where it is not known), and the "value" of its rewards with the ends
-        "low" and "high" of the interval of their mean (nan where it has no two rewards).
+        "low" and "high" of the interval of their mean (nan where no two rewards differ).
     has_propensities : bool
         Whether the log has the probabilities of its choices.
     """
@@ -59,23 +64,24 @@ class WhatIf:
         """What the log says, in one or two sentences."""
         logged, others, better = self._compare()
         level = f"{100.0 * self.evaluation.level:g}%"
-        earned = f"The log's policy earned {logged.value:.4g} a decision"
+        earned = f"The log's policy earned {_write(logged)[0]} a decision"
         if math.isnan(logged.value):
             earned = "Of the log's own policy nothing is known"
         if better:
             best = better[0]
-            least = best.low - logged.high
+            (value, low, high), least = _write(best), best.low - logged.high
             return (
-                f"{best.policy!r} would have earned {best.value:.4g} a decision ({level} interval "
-                f"{best.low:.4g} to {best.high:.4g}), at least {least:.2g} more than the "
-                f"{logged.value:.4g} that the log's policy earned."
+                f"{best.policy!r} would have earned {value} a decision ({level} interval "
+                f"{low} to {high}), at least {_plain(least, 2)} more than the "
+                f"{_write(logged)[0]} that the log's policy earned."
             )
         if not others:
             return f"{earned}. The log can't tell what any other policy would have earned."
         best = others[0]
+        value, low, high = _write(best)
         return (
             f"{earned}. No other policy is surely better: the best, {best.policy!r}, would have "
-            f"earned {best.value:.4g} ({level} interval {best.low:.4g} to {best.high:.4g})."
+            f"earned {value} ({level} interval {low} to {high})."
         )
 
     @property
@@ -100,10 +106,11 @@ class WhatIf:
         lines = [self.answer, ""]
         width = max(len(one.policy) for one in self.estimates)
         for one in self.estimates:
-            known = f"{one.value:.4g} ({one.low:.4g} to {one.high:.4g})"
+            value, low, high = _write(one)
+            known = f"{value} ({low} to {high})"
             rows = self.evaluation.support[one.policy].effective_rows
             if rows > 0.0:  # with propensities
-                known += f", as {rows:,.0f} decisions of its own would tell"
+                known += f", as {_count(rows)} of its own would tell"
             lines.append(f"{one.policy:{width}}  {one.note if math.isnan(one.value) else known}")
         return "\n".join([*lines, "", *(f"Next: {step}" for step in self.next_steps)])
 
@@ -127,8 +134,8 @@ class WhatIf:
             return ""
         rows = self.evaluation.rows * ((widths / apart) ** 2 - 1.0)
         return (
-            f" If {best.policy!r} is better by {apart:.2g}, as it seems, about {_round(rows)} "
-            "decisions more will show it."
+            f" If {best.policy!r} is better by {_plain(apart, 2)}, as it seems, about "
+            f"{_round(rows)} decisions more will show it."
         )
 
     def _explain(self, one: Estimate) -> list[str]:
@@ -143,10 +150,11 @@ class WhatIf:
         if 0.0 < effective < FEWEST_EFFECTIVE_ROWS:
             rows = support.rows * (FEWEST_EFFECTIVE_ROWS / effective - 1.0)
             return [
-                f"Of {one.policy!r} the log knows only as much as {effective:.0f} of its own "
-                f"decisions would tell: collect about {_round(rows)} more, or raise the floor."
+                f"Of {one.policy!r} the log knows only as much as {_count(effective)} of its own "
+                f"would tell: collect about {_round(rows)} more, or raise the floor."
             ]
-        return [f"{one.policy!r}: {one.note}."] if one.note else []
+        end = "" if one.note.endswith("?") else "."
+        return [f"{one.policy!r}: {one.note}{end}"] if one.note else []
 
 
 def what_if(
@@ -182,7 +190,7 @@ def what_if(
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         As :func:`evaluate`.
 
     Examples
@@ -195,11 +203,12 @@ def what_if(
     >>> found.answer[:51], found.next_steps[0][:18]
     ("'always blue' would have earned 0.3012 a decision (", "Use 'always blue',")
     """
+    check_log(log)
     if policies is None:
         policies = {f"always {arm}": Always(arm) for arm in log.arms} | {"uniform": "uniform"}
     evaluation = evaluate(
         log,
-        {**policies, LOGGED: "logged"},
+        {**name_policies(policies), LOGGED: "logged"},
         methods or (METHODS if log.has_propensities else WITHOUT_PROPENSITIES),
         level=level,
         reward_range=reward_range,
@@ -214,19 +223,24 @@ def follow_arms(log: Log, rows: int, level: float) -> tuple[dict[str, Any], ...]
     parts, arms = min(PARTS, rows), len(log.arms)
     chances, sums = np.zeros((parts, arms)), np.zeros((3, parts, arms))
     ends, first = np.arange(1, parts + 1) * rows // parts, 0
+    start: float | None = None
     for piece in log:
+        start = float(piece.rewards[0]) if start is None else start
         part = np.searchsorted(ends, first + np.arange(len(piece)), side="right")
         first += len(piece)
         unknown = np.full((len(piece), arms), np.nan)
         np.add.at(chances, part, unknown if piece.propensities is None else piece.propensities)
         for power, total in enumerate(sums):
-            np.add.at(total, (part, piece.arms), piece.rewards**power)
+            np.add.at(total, (part, piece.arms), (piece.rewards - start) ** power)
     chances /= np.diff(ends, prepend=0)[:, None]
     count = sums[0]
     with np.errstate(all="ignore"):
         mean = sums[1] / count
-        variance = np.maximum(sums[2] / count - mean**2, 0.0) * count / (count - 1.0)
-        radius = ndtri(0.5 + level / 2.0) * np.sqrt(variance / count)
+        squares = sums[2] - count * mean**2
+        # Rewards that are all alike don't tell how far others lie from them.
+        squares = np.where(squares > 1e-12 * sums[2], squares, np.nan)
+        radius = stdtrit(count - 1.0, 0.5 + level / 2.0) * np.sqrt(squares / (count - 1.0) / count)
+        mean += 0.0 if start is None else start
     return tuple(
         {
             "rows": int(ends[part]),
@@ -239,6 +253,26 @@ def follow_arms(log: Log, rows: int, level: float) -> tuple[dict[str, Any], ...]
         for part in range(parts)
         for arm, name in enumerate(log.arms)
     )
+
+
+def _count(rows: float) -> str:
+    """So many decisions."""
+    shown = f"{rows:,.0f}"
+    return f"{shown} decision" if shown == "1" else f"{shown} decisions"
+
+
+def _write(one: Estimate) -> list[str]:
+    """Value and ends in four digits, or in as many as show how wide the interval is."""
+    digits, half = 4, 0.5 * (one.high - one.low)
+    if one.value and 0.0 < half < math.inf:
+        digits = max(4, 2 + math.floor(math.log10(abs(one.value))) - math.floor(math.log10(half)))
+    return [_plain(number, digits) for number in (one.value, one.low, one.high)]
+
+
+def _plain(number: float, digits: int) -> str:
+    """A number in so many digits; large ones whole, not as powers of ten."""
+    shown = f"{number:.{digits}g}"
+    return f"{number:,.0f}" if "e+" in shown else shown
 
 
 def _round(rows: float) -> str:

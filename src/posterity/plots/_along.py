@@ -13,6 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
+LABELS = (
+    "plot_partial_effect(model, X, feature) draws their probability, and scikit-learn's "
+    "CalibrationDisplay.from_estimator(model, X, y) how often it is right"
+)
+
 
 def read_rows(X: Any, y: Any, ax: Any) -> tuple[Any, Any, Any]:
     """Rows, targets and axes; axes may come as soon as nothing else does."""
@@ -36,6 +41,17 @@ def split_steps(model: Any) -> tuple[Any, Any]:
     return final, model[:-1] if before else None
 
 
+def require_part(model: Any, part: str) -> None:
+    """Raise ``TypeError`` with what to call, unless the last step of a model has that part."""
+    kind = type(split_steps(model)[0])
+    if not hasattr(kind, part):
+        raise TypeError(
+            f"{kind.__name__} has no {part} to draw from: of an average give one of its models_, "
+            "or use plot_predictions(model, X, y); of a GroupedRegression give "
+            "model.model_of(group); a Model has summary(), average_effects(frame), plot_curve(name)"
+        )
+
+
 @_unnamed()
 def split(model: Any, X: Any) -> tuple[Any, Any]:
     """The model, or the last step of a pipeline, and rows as it gets them."""
@@ -56,7 +72,12 @@ def predict_rows(model: Any, X: Any, y: Any, figure: str) -> tuple[Any, Array]:
         return model, np.asarray(X, dtype=np.float64)
     if y is None:
         raise TypeError(f"{figure} draws predictions beside targets: {figure}(model, X, y)")
-    return predict_numbers(model, X, figure), np.asarray(y, dtype=np.float64)
+    predictive = predict_numbers(model, X, figure)
+    if not hasattr(predictive, "is_flat"):
+        raise TypeError(
+            f"{figure} draws predictions of numbers, and this model predicts labels: {LABELS}"
+        )
+    return predictive, np.asarray(y, dtype=np.float64)
 
 
 def predict_numbers(model: Any, X: Any, figure: str) -> Any:
@@ -64,10 +85,10 @@ def predict_numbers(model: Any, X: Any, figure: str) -> Any:
     predictive = ask(model, "predict_distribution", X)
     if not hasattr(predictive, "cdf"):
         raise TypeError(
-            f"{figure} draws predictions of numbers, and this model predicts labels: "
-            "plot_partial_effect(model, X, feature) draws their probability, and scikit-learn's "
-            "CalibrationDisplay.from_estimator(model, X, y) how often it is right"
+            f"{figure} draws predictions of numbers, and this model predicts labels: {LABELS}"
         )
+    if np.ndim(predictive.mean()) > 1:
+        raise TypeError(f"{figure} is of one target, and this model has several: fit one for each")
     return predictive
 
 
@@ -80,10 +101,17 @@ class Feature:
     count: int
 
     @classmethod
-    def of(cls, model: Any, feature: int | str) -> Feature:
-        """The feature of that number or name; raises ``ValueError`` if there is none."""
-        count = int(model.n_features_in_)
-        given = getattr(model, "feature_names_in_", None)
+    def of(cls, model: Any, feature: int | str, X: Any) -> Feature:
+        """The feature of that number or name; raises ``ValueError`` if there is none.
+
+        The names are the columns of the rows, among which may be groups and the target; of arrays
+        those that the model learned.
+        """
+        if np.ndim(feature) or hasattr(feature, "columns"):
+            raise TypeError("feature is an array: give the number or the name of a column")
+        given = getattr(X, "columns", None)
+        given = getattr(model, "feature_names_in_", None) if given is None else given
+        count = model.n_features_in_ if given is None else len(given)
         names = [f"x{index}" for index in range(count)] if given is None else list(given)
         if isinstance(feature, str):
             if feature not in names:
@@ -144,7 +172,8 @@ def _find_typical(column: Any) -> Any:
     values = np.asarray(column)
     if values.dtype.kind in "fiu":
         return np.nanmedian(values)
-    levels, counts = np.unique(values.astype(str), return_counts=True)
+    known = values if values.dtype.kind == "b" else values.astype(str)
+    levels, counts = np.unique(known, return_counts=True)
     return levels[np.argmax(counts)]
 
 

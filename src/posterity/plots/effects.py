@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.plots._along import Feature, ask
+from posterity.plots._along import Feature, ask, require_part
 from posterity.plots._frame import COLOURS, axes_of, draws, find_coefficient, finish, legend_above
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def plot_partial_effect(
     """
     rows = X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)
     rows = rows[:: -(-len(rows) // MOST_ROWS)]
-    along = Feature.of(model, feature)
+    require_part(model, "sample_mean")
+    along = Feature.of(model, feature, X)
     values = along.read(rows)
     places = np.linspace(values.min(), values.max(), PLACES) if x is None else np.asarray(x)
     seed = int(np.random.default_rng(rng).integers(2**63))  # the same draws at each place

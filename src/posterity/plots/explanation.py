@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posterity.plots._along import ask, split_steps
+from posterity.plots._along import ask, require_part, split_steps
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, legend_above
 from posterity.plots._steps import name_columns
 
@@ -92,6 +92,7 @@ def plot_explanation(
 
 def _explain(model: Any, x: Any, X: Any, level: float) -> Any:
     """Table of a model; of a pipeline with the values that the row has in its own columns."""
+    require_part(model, "explain")
     final, steps = split_steps(model)
     if hasattr(x, "columns"):
         raise TypeError("x is a table: give one row, as a mapping or a series, such as x.iloc[0]")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
-from posterity.plots._along import split_steps
+from posterity.plots._along import require_part, split_steps
 from posterity.plots._frame import (
     COLOURS,
     STYLES,
@@ -51,8 +51,9 @@ def plot_posterior_density(
 
     Parameters
     ----------
-    model : estimator
-        With a joint posterior of its coefficients, which must be proper.
+    model : estimator or pipeline
+        With a joint posterior of its coefficients, which must be proper; of a pipeline in the
+        units of :func:`plot_coefficients`.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
     coefficients : (int or str, int or str), default (0, 1)
@@ -88,13 +89,19 @@ def plot_posterior_density(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('intercept', 'x0')
     """
+    require_part(model, "posterior_")
+    model, steps = split_steps(model)
     ax = axes_of(ax, width=5.2, height=4.8)
     joint = model.posterior_
-    names = joint.names or [f"coefficient {number}" for number in range(len(joint.mean))]
+    names = [*(joint.names or (f"coefficient {number}" for number in range(len(joint.mean))))]
+    units = np.ones(len(names))
+    if steps is not None:
+        first = int(model.fit_intercept)
+        names[first:], units[first:] = name_columns(steps), find_units(steps)
     first, second = (find_coefficient(names, one) for one in coefficients)
     if first == second:
         raise ValueError(f"coefficients are {coefficients!r}: give two different ones")
-    pair = _pair(joint, [first, second])
+    pair = _pair(joint, [first, second], units)
     if ax.get_autoscale_on():
         (left, right), (low, high) = pair.interval(DRAWN_LEVEL)
     else:
@@ -235,6 +242,7 @@ def _joint_of(model: Any, target: int | str | None, base: Any) -> tuple[Any, Any
     """Joint posterior of what is shown, of one target if there are several; what it stands for."""
     if hasattr(model, "shared_posterior_"):
         return model.shared_posterior_, None
+    require_part(model, "posterior_")
     contrasts = model._contrasts(base)
     joint, places = contrasts.of(model.posterior_), contrasts.places
     if not hasattr(joint, "each"):
@@ -289,24 +297,26 @@ def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) ->
     )
 
 
-def _pair(joint: Joint, which: list[int]) -> Joint:
-    """Joint distribution of two of the coefficients.
+def _pair(joint: Joint, which: list[int], units: Array) -> Joint:
+    """Joint distribution of two of the coefficients, each times its unit.
 
     Their covariance is C = A A', A two rows of R^-1; with C = U U', U upper triangular, their R is
     U^-1. Both are scaled to a unit diagonal, so that coefficients of any size keep their digits.
     """
     if isinstance(joint, MultivariateMixture):
-        parts = [_pair(component, which) for component in joint.components]
+        parts = [_pair(component, which, units) for component in joint.components]
         return MultivariateMixture(parts, joint.weights)  # type: ignore[arg-type]
     names = None if joint.names is None else [joint.names[one] for one in which]
     root = joint.precision_root
-    if not np.diag(root).all():
+    # A level that no row had, as "(other)", is tied to no other coefficient.
+    met = root.any(axis=0) | np.isin(np.arange(len(root)), which)
+    if not np.diag(root)[met].all():
         joint.rvs(random_state=0)  # names the first coefficient that is open
-    across = np.linalg.inv(root)[which]
+    across = (np.linalg.inv(root[np.ix_(met, met)])[np.cumsum(met)[which] - 1].T * units[which]).T
     size = np.linalg.norm(across, axis=1)
     turned = ((across @ across.T) / np.outer(size, size))[::-1, ::-1]
     pair_root = np.linalg.inv(np.linalg.cholesky(turned)[::-1, ::-1]) / size
-    mean = joint.mean[which]
+    mean = joint.mean[which] * units[which]
     if isinstance(joint, MultivariateT):
         return MultivariateT(joint.df, mean, pair_root, joint.scale, names=names)
     return MultivariateNormal(mean, pair_root, joint.scale, names=names)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.plots._along import Feature, predict_numbers, read_rows, scatter, split
+from posterity.plots._along import (
+    Feature,
+    predict_numbers,
+    read_rows,
+    require_part,
+    scatter,
+    split,
+)
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, look
 
 if TYPE_CHECKING:
@@ -82,7 +89,7 @@ def plot_predictions(
     ('x0', 'y (units of y)')
     """
     X, y, ax = read_rows(X, y, ax)
-    along = Feature.of(model, feature)
+    along = Feature.of(model, feature, X)
     x = along.read(X)
     if y is not None or np.ndim(X) > 1:
         data = data if y is None else (X, y)
@@ -160,14 +167,10 @@ def plot_sampled_lines(
             "x_range must be the least and the largest value of the feature: "
             "plot_sampled_lines(model, (0.0, 1.0)); plot_predictions(model, X, y) takes rows"
         )
+    require_part(model, "posterior_")
     ax = axes_of(ax)
-    x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature)
+    x, along = np.linspace(*x_range, PLACES), Feature.of(model, feature, at)
     final, rows = split(model, along.hold_others(x, at, x))
-    if not hasattr(type(final), "posterior_"):
-        raise TypeError(
-            f"{type(final).__name__} has no posterior_ to draw from: give one of its models_, "
-            "or use plot_predictions"
-        )
     lines = final._joint().rvs(size, random_state=np.random.default_rng(rng))
     columns = final._columns(np.asarray(rows, dtype=np.float64))
     if lines.shape[1] > columns.shape[1]:

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
-TOLERANCE, LARGEST_CHANGE = 1e-3, 1e-1
+TOLERANCE, LARGEST_CHANGE = 3e-4, 1e-1
 # Where priors move with the sites: changes from which on the last rounds tell the next one.
 MIXED_CHANGE = 0.3
 # Relative rounding of the bound, and the least variance of a feature.
@@ -52,7 +52,7 @@ SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
 NEAR_VARIANCE = 0.3
 # Passes over the rows at most, and the tolerances of the mean's last move in standard deviations
 # and of the precision's share.
-MOST_PASSES, PASS_TOLERANCE, NEAR_SPREAD = 20, 1e-4, 1e-2
+MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 1e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def average_near_mode(
         near = _learn(inner, rows, sites)
         (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
         now = _average(middle.prior, likelihood, rows, sites, middle.factor, mean, variance)
-        if now.move < TOLERANCE and now.spread < NEAR_SPREAD:
+        if now.move < NEAR_MOVE and now.spread < NEAR_SPREAD:
             return near, _finish(now, Fitted(now.wanted, 0.0, near.coefficients(), converged=True))
     return None
 

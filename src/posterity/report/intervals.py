@@ -56,7 +56,7 @@ def intervals_report(
         Headings of the table.
     lines : sequence of EstimateRow
     over_time : rows of "rows", "name", "value", "low" and "high", optional
-        How the estimates came to be.
+        How the estimates, which are effects, came to be.
     along : rows of "rows", "name", "propensity", "value", "low" and "high", optional
         What each arm of a log earned in parts of it, and how probable it was.
     unit : str
@@ -90,13 +90,16 @@ def intervals_report(
     if drawn:
         axis = {"field": "name", "type": "nominal", "title": None, "sort": None}
         near = {"zero": not along}  # what policies earn is not compared with 0
-        value, *ends = (charts.quantity(one, unit, scale=near) for one in ("value", "low", "high"))
+        value = charts.quantity("value", unit, scale=near)
+        low = charts.quantity("low", unit, axis={"tickCount": 6}, scale=near)
+        ends = low, charts.quantity("high", scale=near)
         spec = charts.chart(
             "Estimates and their intervals",
             drawn,
             [
                 charts.layer("rule", {"y": axis, "x": ends[0], "x2": ends[1]}),
                 charts.layer("point", {"y": axis, "x": value}, filled=True, size=80),
+                *([_draw_zero("x")] if over_time else []),
             ],
             height=40 * len(drawn) + 40,
         )
@@ -119,7 +122,12 @@ def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
         ("How probable each arm was", "probability", ("propensity",)),
         ("What each arm earned", unit, ("value", "low", "high")),
     ):
-        known = [row for row in along if np.isfinite([row[field] for field in fields]).all()]
+        known = [
+            {"rows": row["rows"], "name": row["name"]}
+            | {field: row[field] if np.isfinite(row[field]) else None for field in fields}
+            for row in along
+            if np.isfinite(row[fields[0]])
+        ]
         if not known:
             continue
         shown = {field: (field, ".4~g") for field in fields}
@@ -128,7 +136,12 @@ def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
         curves = charts.curves("name", several, x, y, tooltips, opacity=0.15)
         spec = charts.chart(title, known, curves if len(fields) > 1 else curves[1:])
         cells = [
-            [f"{row['rows']:,}", row["name"], *(f"{row[f]:.4g}" for f in fields)] for row in known
+            [
+                f"{row['rows']:,}",
+                row["name"],
+                *("" if row[f] is None else f"{row[f]:.4g}" for f in fields),
+            ]
+            for row in known
         ]
         caption = "Means in parts of the log, up to this decision, and the intervals of rewards."
         page.section(title, page.chart(spec, caption, table(("decisions", "arm", *fields), cells)))
@@ -146,10 +159,13 @@ def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> H
         low=("from", ".4~g"), high=("to", ".4~g"),
     )  # fmt: skip
     y = charts.quantity("value", unit, scale={"domain": ends})
-    zero = charts.layer("rule", {"y": {"datum": 0}}, color="#777", strokeDash=[2, 2])
-    layers = [*charts.curves("name", several, x, y, tooltips, opacity=0.15), zero]
+    layers = [*charts.curves("name", several, x, y, tooltips, opacity=0.15), _draw_zero("y")]
     caption = "Each estimate and its interval, from the first look to the last."
     return page.chart(charts.chart("Estimates as rows came", values, layers), caption, numbers)
+
+
+def _draw_zero(axis: str) -> charts.Spec:
+    return charts.layer("rule", {axis: {"datum": 0}}, color="#777", strokeDash=[2, 2])
 
 
 __all__ = ["EstimateRow", "intervals_report"]

@@ -57,6 +57,9 @@ def begin(
         coded = _code_levels(settings) if _is_plain(settings) else list_levels(columns)
         if coded:
             model.set_params(categorical_features=coded)
+        if columns and settings.groups not in (None, *columns):
+            message = f"groups is {settings.groups!r}, which is not a feature: give one of "
+            raise RefusedError(422, message + ", ".join(columns), "groups")
         _refuse_open(model, columns, settings)
     return model, {}
 
@@ -114,7 +117,13 @@ def _build_words(settings: PredictorSettings) -> Any:
         raise ValueError(f"{word!r} does not go with {place}: leave it out")
     forgetting = parsed.forgetting or None
     if settings.formula is not None:
-        read_formula(settings.formula)
+        formula = read_formula(settings.formula)
+        if formula.has_ends:
+            raise ValueError("a row has one target y: times with an end, Surv or cens, have two")
+        if formula.curves:
+            raise ValueError(
+                "a curve, s or te, can't begin with one row: fit the model, and PUT its file"
+            )
         likelihood = _OF_FORMULA.get(parsed.family, parsed.family)
         return Model(settings.formula, likelihood, forgetting=forgetting)
     likelihood = _OF_GROUPS.get(parsed.family, parsed.family)

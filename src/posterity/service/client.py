@@ -60,7 +60,7 @@ class Client:
         self.token, self.url, self.timeout, self.tries = token, url.rstrip("/"), timeout, tries
 
     def put(self, /, kind: str, name: str, **settings: Any) -> Answer:
-        """Create one of the "experiments" or "predictors", or change its settings.
+        """Create one of the "experiments" or "predictors"; of an experiment also change settings.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class Client:
 
     def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Answer:
         if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body, allow_nan=False).encode()
+            body = json.dumps(body, default=_spell).encode()
         answer: Answer = json.loads(self._send(method, kind, name, what, body))
         return answer
 
@@ -240,7 +240,27 @@ class AsyncClient:
 
 
 def _to_json(x: Values) -> Any:
-    return dict(x) if isinstance(x, Mapping) else list(x)
+    """A row; values that are none, as NaN is, are null, as missing ones are sent."""
+    if isinstance(x, str) or hasattr(x, "columns"):
+        raise TypeError("a table is no row: give rows one by one, as table.to_dict('records') has")
+    if not hasattr(x, "keys"):
+        return [None if _is_missing(value) else value for value in x]
+    named: Any = x
+    return {name: None if _is_missing(value) else value for name, value in dict(named).items()}
+
+
+def _is_missing(value: Any) -> bool:
+    return not isinstance(value, str) and str(value) in ("nan", "NaT", "<NA>")
+
+
+def _spell(value: Any) -> Any:
+    """Numbers of NumPy as those of Python; dates and times as ISO 8601 writes them."""
+    for method in ("item", "isoformat"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise TypeError(
+        f"{value!r} is a {type(value).__name__}: give a number, a text, a date, or true or false"
+    )
 
 
 def _explain(error: urllib.error.HTTPError) -> str:
