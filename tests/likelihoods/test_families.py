@@ -434,25 +434,6 @@ def test_amounts_far_above_their_mean_are_never_likely(likelihood):
     assert (likelihood.derivatives(y, eta)[0] > 1e20).all()
 
 
-def test_the_mode_of_an_inverse_gaussian_row_is_not_where_exponentials_end():
-    rows = np.array([0.953]), np.array([7.44]), np.array([5.16]), np.ones(1)
-    sites = Sites(*find_sites(*InverseGaussian(1e-8).kernel_code, False, *rows))
-    # The density is that of a normal as narrow as one about log(y).
-    expected = stats.norm.logpdf(np.log(0.953), 7.44, np.sqrt(5.16)) - np.log(0.953)
-    np.testing.assert_allclose(sites.log_normalizer, expected, atol=1e-3)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_streams_of_inverse_gaussian_rows_begin(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(20, 10))
-    y = rng.wald(np.exp(0.5 + X @ np.resize([0.3, -0.2, 0.0], 10)), 2.0)
-    model = BayesianGeneralizedLinear(InverseGaussian())
-    for row, target in zip(X, y, strict=True):
-        model.learn_one(row, target)
-    assert np.isfinite(model.posterior_.std()).all()
-
-
 def test_batches_of_two_angles_are_learned_with_three_features():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(24, 3))

@@ -123,12 +123,6 @@ static double pk_family_constant(const pk_likelihood *l, double y)
     }
 }
 
-/* Eta, no lower than where powers of the mean end: that of the target and the other one would be the same. */
-static double pk_above_overflow(const pk_likelihood *l, double eta)
-{
-    return fmax(eta, -PK_LARGEST_FACTOR / (l->b - 1.0));
-}
-
 /* The rest of it. */
 static double pk_family_density(const pk_likelihood *l, double y, double eta)
 {
@@ -137,7 +131,6 @@ static double pk_family_density(const pk_likelihood *l, double y, double eta)
     case PK_GAMMA:
         return -a * (eta + y * pk_factor(-eta));
     case PK_POWER_OF_MEAN:
-        eta = pk_above_overflow(l, eta);
         first = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / (1.0 - l->b) : 0.0;
         return (first - pk_factor((2.0 - l->b) * eta) / (2.0 - l->b)) / a;
     case PK_WEIBULL:
@@ -200,7 +193,6 @@ static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, 
         *curvature = a * share;
         return;
     case PK_POWER_OF_MEAN:
-        eta = pk_above_overflow(l, eta);
         share = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / a : 0.0;
         usual = pk_factor((2.0 - l->b) * eta) / a;
         *slope = share - usual;
