@@ -42,9 +42,10 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
-# Variance of eta beyond which averages have run away: of a likelihood that is flat far out, as of
-# angles, they tell ever less there, and an open prior does not hold them.
-RUNAWAY_VARIANCE = 1e4
+# Largest variance of eta, relative to that at the mode where it is above 1, beyond which averages
+# have run away: of a likelihood that is flat far out, as of angles, they tell ever less there, and
+# an open prior does not hold them.
+RUNAWAY = 1e4
 # Variance of eta in any row, of noise relative to it: below, one round from the mode is enough, and
 # none where it would change what is known by no more than this.
 SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
@@ -150,8 +151,9 @@ def average_sites(
             return None
         now = replace(now, sites=now.step(1.0))
         return _learn(inner, rows, now.sites), _finish(now, mode)
-    now = _search_under_prior(look, now, likelihood, rows)
-    if now.variance.max(initial=0.0) > RUNAWAY_VARIANCE:
+    most_variance = RUNAWAY * max(float(now.variance.max(initial=0.0)), 1.0)
+    now = _search_under_prior(look, now, likelihood, rows, most_variance)
+    if now.variance.max(initial=0.0) > most_variance:
         return None
     trial = _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
@@ -278,9 +280,13 @@ def leaves_scale_open(prior: Factor, precision: Array, rows: SiteRows) -> bool:
 
 
 def _search_under_prior(
-    look: Callable[[Array], Averages], now: Averages, likelihood: Likelihood, rows: SiteRows
+    look: Callable[[Array], Averages],
+    now: Averages,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    most_variance: float,
 ) -> Averages:
-    """Search for averaged sites under one prior.
+    """Search for averaged sites under one prior, until they leave some eta a larger variance.
 
     All sites move at once, which ascends the lower bound of the evidence (Khan and Lin 2017,
     "Conjugate-computation variational inference"), if need be with smaller steps.
@@ -292,7 +298,7 @@ def _search_under_prior(
     for _ in range(MOST_ROUNDS):
         if now.settles(last):
             break
-        if now.variance.max(initial=0.0) > RUNAWAY_VARIANCE:
+        if now.variance.max(initial=0.0) > most_variance:
             return now
         last = now.change
         now = _ascend(look, now, mixing)
