@@ -126,9 +126,7 @@ class Adaptive:
         learns_noise = posterior.noise.parameters[0] == 0.0
         members = [
             Stabilized(discount).begin(
-                posterior.member(weak=i % 2 == 1, late=i // 2)
-                if learns_noise
-                else posterior.copy_for_average()
+                posterior.member(weak=i % 2 == 1) if learns_noise else posterior.copy_for_average()
             )
             for i, discount in enumerate(self.discounts)
         ]

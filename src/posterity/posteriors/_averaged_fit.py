@@ -145,7 +145,9 @@ def average_sites(
         return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
 
     now = look(_stack(mode.sites))
-    sizes = now.variance * (now.sites[0] if likelihood.is_noise else 1.0)
+    # A row that weighs twice is two rows.
+    of_one = now.sites[0] / np.maximum(rows.weights, 1.0) if likelihood.is_noise else 1.0
+    sizes = now.variance * of_one
     if sizes.max(initial=0.0) < SMALL_VARIANCE:
         if now.change < SMALL_CHANGE:
             return None

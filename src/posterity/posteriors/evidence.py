@@ -69,8 +69,7 @@ class EvidencePosterior(EvidenceStream):
     def with_memory(self, memory: Memory) -> Self:
         """The same that forgets, before it has seen anything."""
         scales = RunningScales.before_data(len(self.mean))
-        state = replace(self.state.copy(), scales=scales)
-        return super().with_memory(memory)._copy_with(state=state)
+        return super().with_memory(memory)._copy_with(state=EvidenceState(scales=scales))
 
     def with_one_node(self, *, rests: bool) -> Self:
         """The same, before data, with a stream of one node, under which sites are found.
@@ -91,17 +90,15 @@ class EvidencePosterior(EvidenceStream):
         """The same, to be one of many: with one node, where there would be several."""
         return replace(self.copy(), strategy=use_single_node(self.strategy))
 
-    def member(self, *, weak: bool, late: int) -> Self:
+    def member(self, *, weak: bool) -> Self:
         """Return one node in units of the noise, under a weak prior or the one it learns.
 
-        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for. Its
-        turns come so many rows ``late``: members do not all choose at the same row.
+        Only "auto" can be made weak: other strategies, and shapes of a prior, were asked for.
         """
         weak = weak and self.shapes is None and isinstance(self.strategy, Integrated)
         return replace(
             self.copy(),
             strategy=InUnits(UnitInformation() if weak else use_single_node(self.strategy)),
-            state=EvidenceState(clock=np.array([-late, 1 - late])),
         )
 
     def of_target(self, target: int | Sequence[int]) -> Self:

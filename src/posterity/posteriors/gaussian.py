@@ -123,7 +123,7 @@ class LinearPosterior:
         """A copy with another noise."""
         return self.copy()._copy_with(noise=noise)
 
-    def member(self, *, weak: bool, late: int) -> LinearPosterior:
+    def member(self, *, weak: bool) -> LinearPosterior:
         """A copy that predicts in units of the noise, which is learned beside it.
 
         Where the prior is learned, ``weak`` asks for one that hardly knows anything instead.
