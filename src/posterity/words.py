@@ -17,6 +17,8 @@ FAMILIES = {
     "negative-binomial": ("BayesianNegativeBinomialRegression", "dispersion"),
     "logistic": ("BayesianLogisticRegression", ""),
 }
+# Families that likelihoods have another name for.
+LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli"}
 COUNTS = (
     "BayesianPoissonRegression", "BayesianNegativeBinomialRegression",
     "DiagonalPoissonRegression", "SparsePoissonRegression",

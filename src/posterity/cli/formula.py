@@ -16,10 +16,8 @@ from posterity.io.wide import WideStream, open_wide
 from posterity.likelihoods.words import is_name
 from posterity.model import Model
 from posterity.model.formula import read_formula
-from posterity.words import parse_one
+from posterity.words import LIKELIHOODS, parse_one
 
-# Words of the command that are no names of likelihoods.
-LIKELIHOODS = {"linear": "normal", "logistic": "bernoulli"}
 # Options that go with a formula, which says itself what is learned from what.
 KEPT = {
     "file", "output", "formula", "model", "forgetting", "weight", "missing", "batch_rows", "memory",

@@ -35,7 +35,7 @@ INFINITE = frozenset({
     "SkewedRows.y", "SparsePosterior.targets", "StartRows.y", "Truncated.high", "Truncated.low",
     "WindowRows.y",
 })  # fmt: skip
-SIGNED = frozenset({"EvidenceState.clock", "phase", "ends"})
+SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({
     "Choice.precisions", "Choice.ratios", "ContrastPrior.scale", "DiagonalPosterior.precision",
     "SkewedRows.precision",
@@ -128,7 +128,7 @@ def _find_problem(where: str, key: str, value: Any) -> str:
         return f"is {low}, and must be positive"
     if where in BETWEEN_0_AND_1 and not 0.0 < low <= high < 1.0:
         return "must lie between 0 and 1"
-    if whole and SIGNED.isdisjoint((where, key)) and low < 0:
+    if whole and key not in SIGNED and low < 0:
         return f"is {low}, and can't be negative"
     if whole:
         most = LARGEST_COUNTS.get(where, LARGEST_COUNTS.get(key, 2**63 - 1))

@@ -157,7 +157,19 @@ def average_sites(
     now = _search_under_prior(look, now, likelihood, rows, most_variance)
     if now.variance.max(initial=0.0) > most_variance:
         return None
-    trial = _learn(inner, rows, now.sites)
+    return _follow_prior(inner, likelihood, rows, now, mode, most)
+
+
+def _follow_prior(
+    inner: LinearPosterior,
+    likelihood: Likelihood,
+    rows: SiteRows,
+    now: Averages,
+    mode: Fitted,
+    most: int,
+) -> tuple[LinearPosterior, Fitted]:
+    """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
+    prior, trial = now.prior, _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)

@@ -40,7 +40,7 @@ from posterity.priors import GaussianPrior
 Array = NDArray[np.float64]
 
 # Numbers of rows, at which a turn is due never, or right after the row that comes.
-NEVER, NOW = 2**62, -(2**62)
+NEVER, NOW = 2**62, 0
 
 
 @dataclass

@@ -82,7 +82,10 @@ class SiteModel(NamedTuple):
         return self.approximation == "averages" and not exact
 
     def averages_many(self, share: int) -> bool:
-        """True if those of rows are, of which every ``share``-th begins; noise has the mode."""
+        """True if sites of many rows, of which every ``share``-th begins, are averages near a mode.
+
+        Those of noise are searched for in another way, as few rows' are.
+        """
         return self.averages and share > 1 and not self.likelihood.is_noise
 
     def choose_for(self, variance: Array) -> SiteModel:

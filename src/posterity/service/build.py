@@ -22,9 +22,8 @@ from posterity.service.messages import PredictorSettings
 from posterity.service.rows import NumberRows, Rows, name_kinds
 from posterity.service.tables import TableRows, list_levels
 
-# Likelihoods of the words that are classes where there are neither groups nor a formula.
-_OF_FORMULA = {"": "normal", "linear": "normal", "logistic": "bernoulli"}
-_OF_GROUPS = {"": "gaussian", "linear": "gaussian", "logistic": "bernoulli"}
+# Families of groups that likelihoods have another name for.
+_OF_GROUPS = {**words.LIKELIHOODS, "linear": "gaussian"}
 _METHODS = ("predict_distribution", "learn_one")
 
 
@@ -115,7 +114,7 @@ def _build_words(settings: PredictorSettings) -> Any:
     if parsed.basis or parsed.prior:
         word, place = parsed.basis or parsed.prior, "formula" if settings.formula else "groups"
         raise ValueError(f"{word!r} does not go with {place}: leave it out")
-    forgetting = parsed.forgetting or None
+    forgetting, family = parsed.forgetting or None, parsed.family or "linear"
     if settings.formula is not None:
         formula = read_formula(settings.formula)
         if formula.has_ends:
@@ -124,9 +123,9 @@ def _build_words(settings: PredictorSettings) -> Any:
             raise ValueError(
                 "a curve, s or te, can't begin with one row: fit the model, and PUT its file"
             )
-        likelihood = _OF_FORMULA.get(parsed.family, parsed.family)
+        likelihood = words.LIKELIHOODS.get(family, family)
         return Model(settings.formula, likelihood, forgetting=forgetting)
-    likelihood = _OF_GROUPS.get(parsed.family, parsed.family)
+    likelihood = _OF_GROUPS.get(family, family)
     return GroupedRegression(by=settings.groups, likelihood=likelihood, forgetting=forgetting)
 
 
