@@ -43,12 +43,12 @@ class PrecisionRoot:
     @cached_property
     def inverse(self) -> FloatArray:
         """(p, p) R_BB^-1, with zeros in the rows and columns of the free coefficients."""
-        from scipy.linalg import solve_triangular
+        from posterity.distributions.triangles import solve_triangle
 
         inverse = np.zeros(self.matrix.shape)
         bound = np.ix_(~self.free, ~self.free)
         if self.rank:
-            inverse[bound] = solve_triangular(self.matrix[bound], np.eye(self.rank))
+            inverse[bound] = solve_triangle(self.matrix[bound], np.eye(self.rank))
         return inverse
 
     @cached_property
@@ -78,10 +78,10 @@ class PrecisionRoot:
 
     def scales_along(self, X: FloatArray) -> FloatArray:
         """(n,) square roots of x' (R'R)^-1 x; infinite where x has part in what is unbounded."""
-        from scipy.linalg import solve_triangular
+        from posterity.distributions.triangles import solve_triangle
 
         if self.rank == len(self.free):
-            steps = solve_triangular(self.matrix, X.T, trans="T")
+            steps = solve_triangle(self.matrix, X.T, transposed=True)
             return np.sqrt(np.square(steps).sum(axis=0))
         norms = np.sqrt(np.square(X @ self.inverse).sum(axis=1))
         size = np.abs(X) @ np.abs(self.following)

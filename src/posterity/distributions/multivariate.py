@@ -112,12 +112,12 @@ class _Joint(JointDistribution):
     def _draw_with_noise(
         self, rng: np.random.Generator, size: tuple[int, ...]
     ) -> tuple[FloatArray, FloatArray]:
-        from scipy.linalg import solve_triangular
+        from posterity.distributions.triangles import solve_triangle
 
         self._refuse_improper()
         p = self.mean.size
         directions = rng.standard_normal((math.prod(size), p))
-        steps = solve_triangular(self.precision_root, directions.T).T.reshape(*size, p)
+        steps = solve_triangle(self.precision_root, directions.T).T.reshape(*size, p)
         noise = np.broadcast_to(self.scale * self._radii(rng, size), (*size, 1))
         return self.mean + noise * steps, noise[..., 0]
 

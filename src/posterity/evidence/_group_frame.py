@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.groups import EtaScale, GroupSample
 from posterity.factor import Factor
@@ -100,7 +100,7 @@ class Frame:
     def from_whitened(self, coefficients: Array) -> Array:
         """Coefficients (p,) of the features, 0 where columns depend on others."""
         whole = np.zeros(len(self.independent))
-        whole[self.independent] = solve_triangular(self.root, coefficients, check_finite=False)
+        whole[self.independent] = solve_triangle(self.root, coefficients)
         return whole
 
     def expand_root(self, root: Array) -> Array:

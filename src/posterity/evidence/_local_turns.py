@@ -35,11 +35,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import log_expit, softmax
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.evidence.hyperprior import EXPONENT
 
 Array = NDArray[np.float64]
@@ -383,7 +383,7 @@ def _find_of_few_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Arr
     inner = scaled @ scaled.T
     inner[np.diag_indices(len(inner))] += 1.0
     upper = _factorize(inner)
-    solved = solve_triangular(upper, rows.target, trans="T", check_finite=False)
+    solved = solve_triangle(upper, rows.target, transposed=True)
     parts = dtrsm(1.0, upper, scaled.T, side=1, overwrite_b=1)
     lengths = precisions * np.einsum("ij,ij->i", parts, parts)
     products = np.sqrt(precisions) * (parts @ solved)

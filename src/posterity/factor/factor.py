@@ -20,9 +20,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dtrtrs
 
 from posterity import kernel
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
 from posterity.factor.parallel import run_together, split_rows
@@ -385,9 +385,9 @@ class Factor:
         solution = np.zeros((self.n_coefficients, self.n_targets))
         kept = self.determined
         if kept.all():
-            return _solve(self.root, self.moments) if len(kept) else solution
+            return solve_triangle(self.root, self.moments) if len(kept) else solution
         if kept.any():
-            solution[kept] = _solve(self.root[np.ix_(kept, kept)], self.moments[kept])
+            solution[kept] = solve_triangle(self.root[np.ix_(kept, kept)], self.moments[kept])
         return solution
 
     def covariance(self) -> Array:
@@ -398,7 +398,9 @@ class Factor:
         """
         p, kept = self.n_coefficients, self.determined
         inverse = np.zeros((p, p))
-        inverse[np.ix_(kept, kept)] = _solve(self.root[np.ix_(kept, kept)], np.eye(self.rank))
+        inverse[np.ix_(kept, kept)] = solve_triangle(
+            self.root[np.ix_(kept, kept)], np.eye(self.rank)
+        )
         covariance = inverse @ inverse.T
         if not kept.all():
             open_ = np.isinf(self.predict(np.eye(p))[1])
@@ -479,8 +481,3 @@ class Factor:
 
 def _total(weights: Array | None, n: int) -> float:
     return float(n) if weights is None else float(np.sum(weights))
-
-
-def _solve(root: Array, right: Array) -> Array:
-    # LAPACK directly: for few columns SciPy's checks take many times as long.
-    return np.asarray(dtrtrs(root, right)[0])

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from posterity import kernel
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor.factor import Factor, LostInRoundingError
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
 from posterity.factor.packed import packed, unpacked, unpacked_rows
@@ -297,7 +297,7 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     q = len(triangle)
     T = triangle[np.diag(triangle) != 0.0, :q]
     kept = np.flatnonzero(np.diag(triangle))
-    B = solve_triangular(T[:, kept], rows[:, kept].T, trans="T", check_finite=False).T
+    B = solve_triangle(T[:, kept], rows[:, kept].T, transposed=True).T
     size = np.sqrt(np.sum(T**2, axis=0))
     if (np.abs(rows - B @ T) > FOREIGN_TOLERANCE * size).any():
         return None

@@ -86,6 +86,11 @@ class SparsityPattern:
         """The number of values in a factor."""
         return sum(_size(front.width, len(front.rows)) for front in self.fronts)
 
+    @property
+    def widest(self) -> int:
+        """The number of columns of the largest front."""
+        return max((front.size for front in self.fronts), default=0)
+
     def find_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Places:
         """The numbers of entries, given by rows and columns of the matrix.
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Rows, solution
 
@@ -143,8 +143,8 @@ class _Newton:
                 self.rows.stack_on_prior(self.prior, target, self.theta / self.rows.weights)
             )
         pull = self.rows.multiply_transposed(self.theta * (target - before))
-        half = dtrtrs(factor.root, pull, trans=1)[0]
-        return np.asarray(w + dtrtrs(factor.root, half)[0])
+        half = solve_triangle(factor.root, pull, transposed=True)
+        return np.asarray(w + solve_triangle(factor.root, half))
 
 
 def _find_step_length(now: _Iterate, step: _Iterate) -> float:

@@ -9,10 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
 
 from posterity.distributions import MultivariateNormal, Normal
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.triangles import solve_triangle
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._heavy_tails import HeavyTailedPosterior
 from posterity.noise import JointOfOne
@@ -130,7 +131,7 @@ class QuantilePosterior(HeavyTailedPosterior):
             upper = size[:, None] * cholesky(turned, lower=True)[::-1, ::-1]
         except np.linalg.LinAlgError:
             return super().joint(names)
-        root = solve_triangular(upper, np.eye(len(size)))
+        root = solve_triangle(upper, np.eye(len(size)))
         return MultivariateNormal(self.coefficients(), root, 1.0, names=names)
 
     def _compute_adjusted_covariance(self) -> Array | None:
@@ -145,7 +146,7 @@ class QuantilePosterior(HeavyTailedPosterior):
         few = self.state.spread is not None
         if few or not (math.isfinite(b) and np.diag(joint.precision_root).all()):
             return None
-        half = solve_triangular(joint.precision_root, np.eye(self.n_coefficients))
+        half = solve_triangle(joint.precision_root, np.eye(self.n_coefficients))
         # S / b^2 = half half' is relative, and so is P: b^2 (q (1 - q) M'M + N'N).
         spread = half @ half.T
         M, N = self.design.factor.root @ spread, self._relative_prior_root @ spread

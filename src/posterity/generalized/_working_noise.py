@@ -9,10 +9,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
 
 from posterity import kernel
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.usable import LARGEST_IN_TRIANGLE, NOT_USABLE
 from posterity.likelihoods import Likelihood
@@ -165,7 +165,7 @@ def solution(factor: Factor) -> Array:
     """(p,) coefficients of a factor of one target; those that are not determined are 0."""
     if not factor.determined.all():
         return factor.coefficients()[:, 0]
-    return np.asarray(dtrtrs(factor.root, factor.moments)[0][:, 0])
+    return np.asarray(solve_triangle(factor.root, factor.moments)[:, 0])
 
 
 @dataclass(frozen=True)

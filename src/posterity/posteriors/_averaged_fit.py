@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtrs
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
@@ -120,7 +120,7 @@ class Averages:
         kept, root = self.factor.determined, self.factor.root
         if not kept.all():
             root, values = root[np.ix_(kept, kept)], values[kept]
-        return np.asarray(dtrtrs(root, values, trans=1)[0])
+        return solve_triangle(root, values, transposed=True)
 
 
 def average_sites(
@@ -243,7 +243,7 @@ def _follow_mean(
         pull = wanted.precision * (wanted.target - eta)
         slope = _add_up(rows.X, pull, known)
         slope += before.root.T @ (before.moments[:, 0] - before.root @ w)
-        moments = root @ w + dtrtrs(root, slope, trans=1)[0]
+        moments = root @ w + solve_triangle(root, slope, transposed=True)
         triangle = root, moments[:, None], known.residual_root
         now.keep(Factor.of(triangle, grown * known.count), 0)
         last, w = w, now.coefficients()

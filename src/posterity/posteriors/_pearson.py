@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors.gaussian import LinearPosterior
 
 
@@ -32,7 +32,7 @@ def compute_pearson_dispersion(rows: LinearPosterior, n: float) -> tuple[float, 
     known = factor.determined
     off = prior.root @ factor.coefficients()[:, 0] - prior.moments[:, 0]
     statistic = float(factor.residual()[0, 0]) - float(off @ off)
-    inverse = solve_triangular(factor.root[np.ix_(known, known)], np.eye(int(known.sum())))
+    inverse = solve_triangle(factor.root[np.ix_(known, known)], np.eye(int(known.sum())))
     of_prior = float(np.square(prior.root[:, known] @ inverse).sum())
     freedom = n - (factor.rank - of_prior)
     return (max(statistic, 0.0) / freedom if freedom > 0.0 else math.nan), freedom

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor, NotInFactorError
 
 Array = NDArray[np.float64]
@@ -59,9 +59,7 @@ def _check_data_left(remaining: Factor, prior: Factor, least_cosine: float) -> N
     known = prior.root[:, kept] @ np.eye(int(kept.sum()))
     if (prior.determined & ~kept).any():
         raise ValueError(explain_never_learned("one of the rows"))
-    whitened = solve_triangular(
-        remaining.root[np.ix_(kept, kept)], known.T, trans="T", check_finite=False
-    )
+    whitened = solve_triangle(remaining.root[np.ix_(kept, kept)], known.T, transposed=True)
     if np.linalg.norm(whitened, 2) > 1.0 + rounding:
         raise ValueError(explain_never_learned("one of the rows"))
 

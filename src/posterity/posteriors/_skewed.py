@@ -25,10 +25,10 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.special import digamma, gammaln, ndtri, polygamma
 
 from posterity.distributions.bent_normal import NODES
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.noise import LOG_2PI
@@ -205,7 +205,7 @@ class Hypothesis:
             root = _find_root(b, added)
             if root is None:
                 return None
-            inverse = solve_triangular(root, np.eye(len(root)), lower=True)
+            inverse = solve_triangle(root, np.eye(len(root)), lower=True)
             covariance = inverse.T @ inverse
             pull = b.T @ (shift - rows.shift - added * learned)
             mean = covariance @ pull
@@ -448,7 +448,7 @@ def _interpolate(z: Array, points: Array) -> Array:
 def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
     """Rows (n, d) in coordinates in which the posterior is standard normal, and their mean eta."""
     factor = node.factor
-    b = solve_triangular(factor.root, columns.T, trans="T", check_finite=False).T
+    b = solve_triangle(factor.root, columns.T, transposed=True).T
     return b, b @ factor.moments[:, 0]
 
 

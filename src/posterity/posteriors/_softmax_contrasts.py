@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, KnownNoise
 from posterity.posteriors._contrast_parts import (
@@ -294,9 +294,7 @@ class Contrasts:
             return mean, self._covariances(X, _close_directions(joined[0].root))
         variances = np.empty_like(mean)
         for k, factor in enumerate(joined):
-            half = solve_triangular(
-                _close_directions(factor.root), X.T, trans="T", check_finite=False
-            )
+            half = solve_triangle(_close_directions(factor.root), X.T, transposed=True)
             variances[:, k] = np.sum(np.square(half), axis=0)
         return mean, variances
 
@@ -304,10 +302,10 @@ class Contrasts:
         n, k, p = len(X), self.n_classes - 1, self.n_columns
         if n == 1:
             row = np.kron(np.eye(k), X)
-            half = solve_triangular(root, row.T, trans="T", check_finite=False)
+            half = solve_triangle(root, row.T, transposed=True)
             return np.asarray((half.T @ half)[None])
         covariances = np.empty((n, k, k))
-        inverse = solve_triangular(root, np.eye(k * p), check_finite=False).reshape(k, p, k * p)
+        inverse = solve_triangle(root, np.eye(k * p)).reshape(k, p, k * p)
         block = max(1, BLOCK_NUMBERS // (k * k * p))
         for start in range(0, n, block):
             part = slice(start, start + block)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import block_diag, solve_triangular
+from scipy.linalg import block_diag
 
 from posterity.distributions import MultivariateNormal
+from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, helmert
 from posterity.safety import check_memory
@@ -27,10 +28,10 @@ def make_joint_distribution(
     mean = np.sum([weight * one for weight, one, _ in weighted], axis=0)
     roots = []
     for weight, one, root in weighted:
-        inverse = solve_triangular(root, np.eye(len(mean)))
+        inverse = solve_triangle(root, np.eye(len(mean)))
         roots += [np.sqrt(weight) * inverse, np.sqrt(weight) * (one - mean)[:, None]]
     upper = _upper(np.hstack(roots)[::-1].T).T[::-1, ::-1]
-    root = solve_triangular(upper, np.eye(len(mean)))
+    root = solve_triangle(upper, np.eye(len(mean)))
     return MultivariateNormal(mean, root, 1.0, names=names)
 
 

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.gram import cholesky, gram
 from posterity.kernel import look_at_labels
@@ -138,7 +139,9 @@ class Objective:
 
     def _solve_ahead(self, left: Array) -> Array:
         parts = zip(self.triangles, left.reshape(len(self.triangles), -1), strict=True)
-        solved = [dtrtrs(one, dtrtrs(one, part, trans=1)[0])[0] for one, part in parts]
+        solved = [
+            solve_triangle(one, solve_triangle(one, part, transposed=True)) for one, part in parts
+        ]
         return np.asarray(solved).reshape(left.shape)
 
     def _multiply(self, direction: Array, look: LabelLikelihood) -> Array:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.row_distribution import RowDistribution
+from posterity.distributions.triangles import solve_triangle
 from posterity.noise import Joint
 
 Array = NDArray[np.float64]
@@ -160,7 +160,7 @@ class TargetCoefficients:
             for place, part in enumerate(components):
                 part.rvs(random_state=0)  # refuses what is improper
                 mine = which == place
-                steps = solve_triangular(part.precision_root, normal[mine, target].T)
+                steps = solve_triangle(part.precision_root, normal[mine, target].T)
                 draws[mine, target] = part.mean + part.scale * steps.T
         return draws
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.rows import as_targets
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
 from posterity.likelihoods import Likelihood
@@ -295,8 +296,9 @@ class SparsePosterior(ManyFeatures):
     def reading(self) -> Reading:
         """The posterior; found anew where rows have come since it was read last."""
         if self._reading is None:
-            fit = Fit(self)
-            self._reading = fit.maximize() if self.terms is None else fit.integrate()
+            with limit_blas_threads(self._pattern[1].widest if self._pattern else FEW_COLUMNS):
+                fit = Fit(self)
+                self._reading = fit.maximize() if self.terms is None else fit.integrate()
         return self._reading
 
     def _forget_reading(self) -> None:
