@@ -38,10 +38,15 @@ if TYPE_CHECKING:
 OUR_NAMES = {
     **dict.fromkeys(("coef_", "confint", "conf_int", "fixef", "params", "intercept_"), "summary()"),
     **dict.fromkeys(("ranef", "random_effects", "random_effects_"), "group_effects('the group')"),
+    **dict.fromkeys(("icc", "r2", "rsquared"), "explained_variance()"),
+    **dict.fromkeys(("posterior_", "pvalues", "tvalues"), "summary(), which has intervals"),
     **dict.fromkeys(("VarCorr", "vc", "sigma_", "scale"), "variance_components()"),
     **dict.fromkeys(("aic", "anova", "bic", "loo"), "leave_one_out(frame), or log_evidence_"),
     **dict.fromkeys(("fitted", "fittedvalues"), "predict(frame)"),
     **dict.fromkeys(("resid", "residuals"), "posterity.plots.plot_residuals(model, frame, y)"),
+    "compare": "posterity.evaluation.compare(models, frame, y)",
+    "emmeans": "means('the factor'), or contrast('the factor', one, other)",
+    "plot": "posterity.plots.plot_intervals(model.summary()), or plot_curve(name)",
     "explain": "summary(), or average_effects(frame)",
     "predict_survival": "predict_distribution(frame).sf(time)",
 }
@@ -129,7 +134,7 @@ class ModelReader:
         """
         return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
-    def means(self, factor: str, level: float = 0.95) -> Any:
+    def means(self, factor: str | None = None, level: float = 0.95) -> Any:
         """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
 
         The linear predictor with other numbers at their means over the rows learned (``log(x)`` at
@@ -140,8 +145,8 @@ class ModelReader:
 
         Parameters
         ----------
-        factor : str
-            As the formula writes it: ``"city"``, ``"C(year)"``.
+        factor : str, optional
+            As the formula writes it: ``"city"``, ``"C(year)"``; needed if there are several.
         level : float, default 0.95
             Probability that an interval holds the mean.
 
