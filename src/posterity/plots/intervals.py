@@ -95,8 +95,8 @@ def draw_intervals(
     for (ends, label), width in zip(bands, (1.4, 4.5), strict=False):
         known = np.isfinite(ends).all(axis=1)
         width *= 1.0 if named else 0.4
-        lines = {"color": COLOURS[0], "linewidth": width, "label": label, "zorder": 2}
-        ax.hlines(row[known], *ends[known].T, **lines)
+        low, high = ends[known].T
+        ax.hlines(row[known], low, high, color=COLOURS[0], linewidth=width, label=label, zorder=2)
     size = 5 if named else 2
     ax.plot(mean, row, "o", color="white", markeredgecolor="black", markersize=size)
     ax.set_yticks(row if named else [], names if named else [])
