@@ -141,6 +141,7 @@ docs: $(STAMPS)/docs $(STAMPS)/test $(STAMPS)/installed  ## build the documentat
 
 figures: $(STAMPS)/test $(STAMPS)/installed  ## draw the figures of the documentation again
 	$(PYTHON) docs/figures.py $(ARGS)
+	$(PYTHON) docs/figures_answers.py $(ARGS)
 	$(PYTHON) docs/figures_likelihoods.py $(ARGS)
 	$(PYTHON) docs/figures_gallery.py $(ARGS)
 	$(PYTHON) docs/figures_moving.py

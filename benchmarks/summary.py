@@ -34,12 +34,13 @@ from posterity.forecasting import Forecaster
 Array = NDArray[np.float64]
 
 HOW = """\
-One run of one build measures these ten tasks, each in turn with its peers, warmed up; figures are
-medians. `make bench-summary` repeats it in some minutes. Ours runs with its defaults: it learns
-noise and prior from the data, and gives an uncertainty with every answer. The peer is the fastest
-of those that were timed; of them only river's linear regression gives one, too. On a busy machine
-times are longer than on [all benchmarks](benchmarks_all.md), from which the front page has its own.
-[All benchmarks](benchmarks_all.md) have targets, other peers, other sizes, and the slowest call of
+One run of one build measures these ten tasks. Our call and those of its peers take turns, after a
+warm-up, and the table has the medians. posterity runs with its defaults: it learns the noise and
+the prior from the data, and each answer comes with its uncertainty. The peer is the fastest of
+those that were timed. Of the peers only river's linear regression gives an uncertainty. A ratio
+above 1 says how many times as fast posterity is; below 1 the peer is faster. `make bench-summary`
+repeats the run in some minutes; on a busy machine times are longer than on the front page.
+[All benchmarks](benchmarks_all.md) has other peers, other sizes, targets, and the slowest call of
 each kind of model."""
 
 FULL, QUICK = Run(5, 1, 1.0), Run(3, 1, 0.05)
@@ -217,18 +218,19 @@ def measure(run: Run) -> list[Figure]:
     figures = []
     for name, (steps, each) in tasks(run).items():
         seconds = alternate(each, run.rounds, pause=0.05)
-        us = {one: value / steps * 1e6 for one, value in seconds.items()}
-        ours = us.pop("ours")
-        best = min(us, key=lambda one: us[one])
-        figures.append(Figure(name.strip(), best, ours, us[best], "us", "faster"))
+        ours = seconds.pop("ours") / steps
+        best = min(seconds, key=lambda one: seconds[one])
+        theirs = seconds[best] / steps
+        unit, scale = ("us", 1e6) if max(ours, theirs) < 1e-3 else ("ms", 1e3)
+        figures.append(Figure(name.strip(), best, scale * ours, scale * theirs, unit, "faster"))
         print(report.table(figures[-1:], columns=5).splitlines()[-1], flush=True)
     return figures
 
 
 def draw(run: Run) -> Drawing:
     """Microseconds of a step as rows, features, groups and series grow."""
-    drawing = Drawing(figsize=(10.5, 2.9), layout="constrained")
-    panels = drawing.subplots(1, 4)
+    drawing = Drawing(figsize=(6.4, 5.2), layout="constrained")  # read on a phone, too
+    panels = drawing.subplots(2, 2).ravel()
     for panel, (title, sizes, make) in zip(panels, growth(run), strict=True):
         steps, each = zip(*map(make, sizes), strict=True)
         seconds = alternate({str(size): task for size, task in enumerate(each)}, run.rounds)
@@ -238,8 +240,8 @@ def draw(run: Run) -> Drawing:
         what, by = title.split(" by ")
         panel.set_title(what, loc="left", fontsize=10)
         panel.set_xlabel(by)
+        panel.set_ylabel("microseconds")
         panel.grid(alpha=0.3)
-    panels[0].set_ylabel("microseconds")
     return drawing
 
 
@@ -269,7 +271,7 @@ def growth(run: Run) -> list[tuple[str, list[int], Callable[[int], tuple[int, Ta
 
     sizes = [10**k for k in range(2, 7) if 10**k <= len(X)]
     return [
-        ("a row of `fit`, ten features by rows", sizes, fit),
+        ("a row of fit, ten features by rows", sizes, fit),
         ("a row of a stream of 2,000 by features", [5, 10, 20, 50, 100, 200], stream),
         ("a group of ten rows by groups", [n for n in sizes if 10 * n <= len(X)], groups),
         ("a series of 200 steps by series", [1, 3, 10, 30, 100], series),

@@ -1,4 +1,8 @@
-"""A page for each public name: api.md lists them, and becomes the index of these pages."""
+"""A page for each public name: api.md lists them, and becomes the index of these pages.
+
+They stand in no table of contents: the side bar of every page would hold them all, which takes most
+of the time of a build.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,8 @@ def write_pages(app: Sphinx) -> None:
         for module, name, directive in read_entries(block):
             page = folder / f"{make_full_name(module, name)}.rst"
             title = name.rpartition(".")[2]
-            text = f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: {module}\n\n{directive}\n"
+            heading = f":orphan:\n\n{title}\n{'=' * len(title)}\n\n:doc:`/api`\n\n"
+            text = f"{heading}.. currentmodule:: {module}\n\n{directive}\n"
             if page not in left or page.read_text(encoding="utf-8") != text:
                 page.write_text(text, encoding="utf-8")
             left.discard(page)
@@ -53,17 +58,13 @@ def list_pages(app: Sphinx, page: str, source: list[str]) -> None:
     """Let api.md be tables of the names, with the first lines of what they are."""
     if page != "api":
         return
-    names: list[str] = []
 
     def make_table(block: re.Match[str]) -> str:
         here = [make_full_name(module, name) for module, name, _ in read_entries(block[1])]
-        names.extend(here)
         rows = "\n".join(f"   ~{name}" for name in here)
         return f"```{{eval-rst}}\n.. autosummary::\n   :nosignatures:\n\n{rows}\n```"
 
-    text = FENCE.sub(make_table, source[0])
-    pages = "\n".join(f"{FOLDER}/{name}" for name in names)
-    source[0] = f"{text}\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    source[0] = FENCE.sub(make_table, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

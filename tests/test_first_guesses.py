@@ -41,6 +41,9 @@ LABELS = BayesianLogisticRegression().fit(X, YES)
 POISSON = BayesianPoissonRegression().fit(X, COUNTS)
 ROBUST = BayesianRobustRegression().fit(X, Y)
 PIPE = make_pipeline(StandardScaler(), BayesianLinearRegression()).fit(X, Y)
+MIXED_ROWS = X.assign(g=GROUPS)
+MIXED = Model("y ~ age + (1 | g)").fit(MIXED_ROWS.assign(y=Y))
+SEVERAL = BayesianLinearRegression().fit(X[["age"]], X[["size", "hour"]])
 PROPENSITIES = ("propensity", "propensities")
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
@@ -51,6 +54,7 @@ from posterity.basis import Fourier, Spline
 from posterity.calibration import Conformal
 from posterity.distributions import Normal
 from posterity.generalized import VaryingFeatures
+from posterity.plots import *
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -199,7 +203,24 @@ PYTHON = {
     "Forecaster().fit(Y).forecast(2).to_frame()": None,
     "Forecaster().fit(X.assign(when=pandas.Timestamp('2024-01-01')))": "call that column 'ds'",
     "posterity.save('m.posterity', LINEAR)": "the model comes first",
+    "MIXED.group_effects()": None,
+    "MIXED.plot_curve()": "it has none",
+    "MIXED.means()": "it has none",
+    "MIXED.icc()": "explained_variance()",
+    "MIXED.plot()": "plot_intervals(model.summary())",
+    "Model('y ~ g').fit(MIXED_ROWS.assign(y=Y)).means()": None,
+    "Forecaster().fit(Y).forecast(horizon=28)": "forecast(28)",
+    "Forecaster().fit(Y).forecast(2).to_frame(level=0.8)": "did you mean 'levels'",
+    "Experiment(X)": "arms is a table",
+    "Experiment(['a', 'b']).plot()": "effects_over_time()",
+    "plot_intervals(MIXED.group_effects(), label='level')": None,
+    "plot_intervals(MIXED)": "plot_intervals(model.summary())",
+    "plot_residuals(GroupedRegression().fit(X, Y, groups=GROUPS), X, Y)": "by='column'",
+    "plot_residuals(GroupedRegression(by='g').fit(MIXED_ROWS, Y), MIXED_ROWS, Y)": None,
+    "plot_posterior_density(SEVERAL)": "target='size'",
+    "plot_posterior_density(SEVERAL, target='size')": None,
     # other names
+    "Forecaster().fit(Y).components()": "forecast(h).components()",
     "LINEAR.params": "coef_ and intercept_",
     "LINEAR.conf_int()": "posterior_.interval(0.95)",
     "LINEAR.rsquared": "sample_r2(X)",

@@ -58,7 +58,8 @@ PACKAGE = Path(posterity.__file__).parent
 FILES = sorted(
     path for path in PACKAGE.rglob("*.py*") if path.suffix in {".py", ".pyx"}
 )  # compiled files and stubs hold nothing to parse
-MODULES = [path for path in FILES if path != PACKAGE / "__init__.py"]
+# The package itself, and `python -m posterity`, reach everything.
+MODULES = [path for path in FILES if path.parent != PACKAGE or not path.stem.startswith("__")]
 
 
 def module_of(path: Path) -> tuple[str, ...]:

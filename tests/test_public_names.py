@@ -42,7 +42,7 @@ def test_naming_is_light() -> None:
 
 def test_help_of_the_command_is_light() -> None:
     pytest.importorskip("click", reason="the command needs posterity[cli]")
-    run_module = "import runpy; runpy.run_module('posterity.cli', run_name='__main__')"
+    run_module = "import runpy; runpy.run_module('posterity', run_name='__main__')"
     loaded = modules_after(run_module, "--help")
     assert "posterity" in loaded
     assert loaded & (HEAVY - {"numpy"}) == set()

@@ -38,7 +38,7 @@ def invoke(*arguments: object) -> Result:
 
 
 def run(*arguments: object, **keywords: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "posterity.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "posterity", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, **keywords)
 
 
@@ -273,7 +273,7 @@ def test_in_a_process_of_its_own(table: Path, tmp_path: Path) -> None:
 def test_a_closed_pipe_is_quiet(table: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
-    command = [sys.executable, "-m", "posterity.cli", "evaluate", str(table), "--target", "y"]
+    command = [sys.executable, "-m", "posterity", "evaluate", str(table), "--target", "y"]
     done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert done.stderr == ""

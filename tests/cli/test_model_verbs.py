@@ -41,7 +41,7 @@ def done(*arguments: object, **keywords: Any) -> Result:
 
 
 def run(*arguments: object, **keywords: Any) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "posterity.cli", *map(str, arguments)]
+    line = [sys.executable, "-m", "posterity", *map(str, arguments)]
     return subprocess.run(line, capture_output=True, text=True, check=False, **keywords)
 
 
@@ -458,7 +458,7 @@ def test_a_closed_pipe_is_quiet(model: Path, second: Path, verb: str) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     arguments = [str(model), str(second)] if verb == "predict" else [str(model)]
-    line = [sys.executable, "-m", "posterity.cli", verb, *arguments]
+    line = [sys.executable, "-m", "posterity", verb, *arguments]
     result = subprocess.run(line, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write_end)
     assert (result.stderr, result.returncode) == ("", 1)

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import posterity
 from posterity.cli.commands import posterity as command
 
-COMMAND = [sys.executable, "-m", "posterity.cli"]
+COMMAND = [sys.executable, "-m", "posterity"]
 
 
 def write_table(path: Path, rows: int = 40, seed: int = 0) -> Path:

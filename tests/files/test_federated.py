@@ -38,7 +38,7 @@ def command(*arguments: object, fails: bool = False) -> str:
 
 def apart(*arguments: object) -> str:
     """The command in a process of its own."""
-    line = [sys.executable, "-m", "posterity.cli", *map(str, arguments)]
+    line = [sys.executable, "-m", "posterity", *map(str, arguments)]
     predictive = subprocess.run(line, capture_output=True, text=True, check=False)
     assert predictive.returncode == 0, predictive.stderr
     return predictive.stdout

@@ -61,7 +61,7 @@ def server(tmp_path: Path) -> Iterator[Typed]:
 
 
 def typed(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "posterity.cli", *words]
+    command = [sys.executable, "-m", "posterity", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -22,6 +22,7 @@ OTHER_ARGUMENTS = {
     "family": "likelihood= takes it",
     "formula": "Model(formula).fit(frame) takes one",
     "groups": "GroupedRegression().fit(X, y, groups=groups) takes them, as does by= of a frame",
+    **dict.fromkeys(("horizon", "periods", "steps"), "the number of steps is h: forecast(28)"),
     "id_col": "call the column 'unique_id'",
     "lambda_": "prior_precision is learned, or given",
     "smoothing": "forgetting='exponential:0.99' does this",

@@ -9,7 +9,7 @@ from typing import Any
 from posterity.distributions._digits import count_decimals
 
 # Columns of text that are printed beside the labels, where there are any.
-BESIDE = ("group", "target", "value")
+BESIDE = ("group", "target", "class", "quantile", "value")
 # Columns that are printed, in this order, and their headings; the last ones where there are any.
 FIRST = {"mean": "mean", "low": "low", "high": "high", "sd": "sd"}
 MORE = {"probability_positive": "P(> 0)"}

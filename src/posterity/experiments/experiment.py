@@ -43,7 +43,8 @@ OUR_NAMES = {
     **dict.fromkeys(("decide", "winner"), "decision_, the verdict"),
     **dict.fromkeys(("conf_int", "confint", "interval"), "interval_"),
     **dict.fromkeys(("p_value", "pvalue"), "interval_, which holds at any look, or decision_"),
-    "summary": "report(), or to_frame()",
+    **dict.fromkeys(("result", "results", "summary"), "report(), or to_frame()"),
+    "plot": "effects_over_time(), whose table has rows, effect, low and high of each arm",
 }
 
 
@@ -132,6 +133,11 @@ class Experiment(Estimates):
     ) -> None:
         if isinstance(arms, str | int):
             raise TypeError(f"arms are {arms!r}: give a sequence of names, as in ['old', 'new']")
+        if hasattr(arms, "columns"):
+            raise TypeError(
+                "arms is a table: name the arms, and let them observe it, as in "
+                "Experiment(['old', 'new']).observe(table, arm=..., reward=...)"
+            )
         self.arms = tuple(arms)
         count = len(self.arms)
         if count < 2 or len(set(self.arms)) < count:

@@ -24,7 +24,7 @@ from posterity.forecasting.vector_forecast import VectorForecast
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CoherentForecast(StepsAhead):
     """The joint distribution of parts and sums, in which each sum is that of its parts.
 

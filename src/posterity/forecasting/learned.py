@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.distributions.guesses import TellsCalls
+from posterity.distributions.guesses import TellsCalls, refuse_guess
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import (
@@ -58,6 +58,17 @@ Array = NDArray[np.float64]
 NUMBERS = 3
 
 
+# What a forecast has, by the names that are tried on its forecaster.
+_OUR_NAMES = {
+    **dict.fromkeys(("components", "decompose", "seasonal_"), "forecast(h).components()"),
+    **dict.fromkeys(("effects", "holiday_effects"), "forecast(h).effects()"),
+    **dict.fromkeys(("interval", "predict_interval"), "forecast(h).interval(0.95)"),
+    "plot": "posterity.plots.plot_forecast(forecaster.forecast(h))",
+    "save": "posterity.save(forecaster, path)",
+    "update": "partial_fit(y), or learn_one(value)",
+}
+
+
 class LearnedSeries(AtomicModel, TellsCalls, BaseEstimator):
     """Series as they were learned, with the parameters of :class:`posterity.Forecaster`."""
 
@@ -78,6 +89,12 @@ class LearnedSeries(AtomicModel, TellsCalls, BaseEstimator):
     # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ``AttributeError``, with where a forecast has it."""
+            return refuse_guess(self, name, _OUR_NAMES)
 
     @property
     def ids_(self) -> tuple[Any, ...]:

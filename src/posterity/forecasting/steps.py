@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import check_single_level
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import refuse_guess, tell_call
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.marginals import Marginals
@@ -154,6 +154,7 @@ class StepsAhead(StepDistribution):
                 columns[f"Forecaster-{name}-{100 * level:g}"] = end.reshape(-1)
         return columns
 
+    @tell_call
     def to_frame(self, levels: Sequence[float] = (0.8, 0.95)) -> Any:
         """The same as a pandas data frame.
 

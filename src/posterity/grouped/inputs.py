@@ -69,7 +69,10 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
         )
     if groups is None:
         if known:
-            raise ValueError("earlier rows had keys: give groups= for these as well")
+            raise ValueError(
+                "earlier rows had keys: give groups= for these as well; a model with by='column' "
+                "finds them in frames, as plots need it"
+            )
         return X, Keys(np.zeros(_length(X), dtype=np.int32), [NO_KEY], NO_KIND)
     if isinstance(groups, str):
         raise ValueError(

@@ -81,7 +81,7 @@ class ArrowSource(Source):
         """Slices of the file's own record batches."""
         places = [self.schema.get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=sorted(set(places)), use_threads=False)
-        size = self.path.stat().st_size
+        size = Path(self.path).stat().st_size
         try:
             with (
                 pa.OSFile(str(self.path)) as file,
@@ -90,7 +90,7 @@ class ArrowSource(Source):
                 for i in range(reader.num_record_batches):
                     batch = reader.get_batch(i).select(list(columns))
                     # Arrow does not notice a buffer that the file's end cut short.
-                    if self.path.stat().st_size < size:
+                    if Path(self.path).stat().st_size < size:
                         raise OSError("the file became shorter while it was read")
                     # An offset that points outside its buffer would crash whoever follows it.
                     batch.validate(full=True)

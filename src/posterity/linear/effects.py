@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.shown_table import show_table
 from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
 from posterity.linear.named import get_feature_names, wrap_read_rows
@@ -84,7 +85,7 @@ def table_of_effects(
             rows.append([name, *output, *_describe_effect(effect, level)])
     described = ["mean", "sd", "low", "high", "probability_positive"]
     columns = ["name", *([label] if label else []), *described]
-    return pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows])
+    return show_table(pandas.DataFrame(rows, columns=columns, index=[row[0] for row in rows]))
 
 
 def feature_names(model: BaseEstimator) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 from posterity.kernel.tables import find_table, kind_of
 
 _REMEDIES = {
-    "dates": "take numbers from it first (hour, weekday, days since a day), or read the "
-    'table by posterity.io.learn_stream(..., dates="calendar")',
+    "dates": "take numbers from it first (in pandas column.dt.hour, column.dt.weekday and "
+    "(column - column.min()).dt.days), or read the table by posterity.io.learn_stream(..., "
+    'dates="calendar")',
     "categories": "learn it from the start, by a model with categorical_features='auto', or encode "
     "it, for example with sklearn.preprocessing.OneHotEncoder(sparse_output=False)",
 }
@@ -24,8 +25,8 @@ def refuse_accidents(X: Any) -> None:
     Traceback (most recent call last):
     ...
     TypeError: X contains dates or times (datetime64[D]), which are not numbers: take numbers from \
-it first (hour, weekday, days since a day), or read the table by \
-posterity.io.learn_stream(..., dates="calendar")
+it first (in pandas column.dt.hour, column.dt.weekday and (column - column.min()).dt.days), or \
+read the table by posterity.io.learn_stream(..., dates="calendar")
     """
     table = find_table(X)
     types = [getattr(X, "dtype", None)] if table is None else table.types

@@ -107,8 +107,9 @@ def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
             raise refuse(
                 frame.formula,
                 node.at,
-                f"{name} holds dates: make numbers of them, such as days since the first, or write "
-                f"C({name}) for a level for each",
+                f"{name} holds dates: make numbers of them, in pandas frame.{name}.dt.weekday or "
+                f"(frame.{name} - frame.{name}.min()).dt.days, or write C({name}) for a level for "
+                "each",
             )
         return factor
     if node.kind == "call" and node.text in _KEEPING:

@@ -26,17 +26,19 @@ Array = NDArray[np.float64]
 class Marginal:
     """Sums of weights: those of the marginal means of each level of a factor."""
 
-    def __init__(self, engine: TermRows, design: Design, name: str) -> None:
-        self.engine, self.design, self.name = engine, design, name
+    def __init__(self, engine: TermRows, design: Design, name: str | None) -> None:
+        self.engine, self.design = engine, design
         self.index = engine._index
         self.levels = self._find_levels()
-        if name not in self.levels:
+        if name is None and len(self.levels) == 1:
+            (name,) = self.levels
+        if name is None or name not in self.levels:
             known = ", ".join(map(repr, self.levels)) or "none"
             raise ValueError(
                 f"the formula has no factor {name!r} with levels among its fixed effects"
                 f"{did_you_mean(name, list(self.levels))}: it has {known}"
             )
-        self.labels = self.levels[name]
+        self.name, self.labels = name, self.levels[name]
 
     def place(self, level: Any) -> int:
         """Where a level is among the labels."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -37,10 +38,15 @@ if TYPE_CHECKING:
 OUR_NAMES = {
     **dict.fromkeys(("coef_", "confint", "conf_int", "fixef", "params", "intercept_"), "summary()"),
     **dict.fromkeys(("ranef", "random_effects", "random_effects_"), "group_effects('the group')"),
+    **dict.fromkeys(("icc", "r2", "rsquared"), "explained_variance()"),
+    **dict.fromkeys(("posterior_", "pvalues", "tvalues"), "summary(), which has intervals"),
     **dict.fromkeys(("VarCorr", "vc", "sigma_", "scale"), "variance_components()"),
     **dict.fromkeys(("aic", "anova", "bic", "loo"), "leave_one_out(frame), or log_evidence_"),
     **dict.fromkeys(("fitted", "fittedvalues"), "predict(frame)"),
     **dict.fromkeys(("resid", "residuals"), "posterity.plots.plot_residuals(model, frame, y)"),
+    "compare": "posterity.evaluation.compare(models, frame, y)",
+    "emmeans": "means('the factor'), or contrast('the factor', one, other)",
+    "plot": "posterity.plots.plot_intervals(model.summary()), or plot_curve(name)",
     "explain": "summary(), or average_effects(frame)",
     "predict_survival": "predict_distribution(frame).sf(time)",
 }
@@ -71,10 +77,11 @@ class ModelReader:
         """
         return list_variances(self._fitted, level)
 
-    def group_effects(self, group: str, level: float = 0.95) -> Any:
+    def group_effects(self, group: str | None = None, level: float = 0.95) -> Any:
         """Table of the effects of a group's levels (pandas): level, effect, mean, sd, low, high.
 
-        ``group`` as the formula writes it; of nested groups ``"a:b"``.
+        ``group`` as the formula writes it, which has to be given where there are several; of
+        nested groups ``"a:b"``.
 
         Examples
         --------
@@ -84,18 +91,15 @@ class ModelReader:
         >>> effects["level"].tolist(), effects["mean"].round().tolist()
         (['a', 'b'], [-1.0, 1.0])
         """
-        engine, names = self._fitted, [one.name for one in self._design.formula.groups]
-        if group not in names:
-            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
-            raise ValueError(
-                f"the formula has no group {group!r}{did_you_mean(group, names)}: it has {known}"
-            )
-        return list_group_effects(engine, group, level)
+        engine = self._fitted
+        names = list(dict.fromkeys(one.name for one in self._design.formula.groups))
+        return list_group_effects(engine, _pick(group, names, names, "group"), level)
 
-    def curve(self, name: str, level: float = 0.95) -> Any:
+    def curve(self, name: str | None = None, level: float = 0.95) -> Any:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
-        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``. Of labels and
+        ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``; one has to be
+        given where there are several. Of labels and
         counts on the scale of log odds and log rates. Of ``s(x, by=g)`` the column level comes
         first; of ``s(x, by=z)`` with numbers z the values are the weight of z at x, and no mean is
         taken off. A surface has a column for each of its own instead of x, at 30 x 30 places.
@@ -113,7 +117,9 @@ class ModelReader:
         engine = self._fitted
         return list_curve(engine, self._design, self._find_curve(name), level)
 
-    def plot_curve(self, name: str, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+    def plot_curve(
+        self, name: str | None = None, ax: Axes | None = None, *, level: float = 0.95
+    ) -> Axes:
         """Draw a curve with its interval (needs Matplotlib); parameters as in :meth:`curve`.
 
         Examples
@@ -128,7 +134,7 @@ class ModelReader:
         """
         return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
-    def means(self, factor: str, level: float = 0.95) -> Any:
+    def means(self, factor: str | None = None, level: float = 0.95) -> Any:
         """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
 
         The linear predictor with other numbers at their means over the rows learned (``log(x)`` at
@@ -139,8 +145,8 @@ class ModelReader:
 
         Parameters
         ----------
-        factor : str
-            As the formula writes it: ``"city"``, ``"C(year)"``.
+        factor : str, optional
+            As the formula writes it: ``"city"``, ``"C(year)"``; needed if there are several.
         level : float, default 0.95
             Probability that an interval holds the mean.
 
@@ -337,15 +343,26 @@ class ModelReader:
             )
         return engine
 
-    def _find_curve(self, name: str) -> Curve:
+    def _find_curve(self, name: str | None) -> Curve:
         """A curve by what it is called, or what it is over."""
         curves = self._design.formula.curves
         known = {", ".join(map(str, curve.over)): curve for curve in curves[::-1]}
         known |= {curve.name: curve for curve in curves}
-        if name not in known:
-            has = ", ".join(repr(curve.name) for curve in curves) or "none"
-            raise ValueError(f"the formula has no curve {name!r}: it has {has}")
-        return known[name]
+        return known[_pick(name, known, [curve.name for curve in curves], "curve")]
+
+
+def _pick(name: str | None, known: Collection[str], shown: Sequence[str], what: str) -> str:
+    """The name, or the only one where none is given; raises ``ValueError``."""
+    has = ", ".join(map(repr, shown)) or "none"
+    if name is None and len(shown) == 1:
+        return shown[0]
+    if name is None:
+        raise ValueError(f"say which {what} of the formula it should be: it has {has}")
+    if name not in known:
+        raise ValueError(
+            f"the formula has no {what} {name!r}{did_you_mean(name, known)}: it has {has}"
+        )
+    return name
 
 
 __all__ = ["ModelReader"]

@@ -22,6 +22,7 @@ from posterity.plots.forecast_checks import (
     plot_forms,
 )
 from posterity.plots.forecasts import plot_components, plot_forecast
+from posterity.plots.intervals import plot_intervals
 from posterity.plots.models import plot_evidence
 from posterity.plots.posterior import plot_coefficients, plot_posterior_density
 from posterity.plots.predictions import plot_predictions, plot_sampled_lines
@@ -43,6 +44,7 @@ __all__ = [
     "plot_forecast",
     "plot_forms",
     "plot_groups",
+    "plot_intervals",
     "plot_partial_effect",
     "plot_pit",
     "plot_posterior_density",

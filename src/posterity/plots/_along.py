@@ -48,7 +48,8 @@ def require_part(model: Any, part: str) -> None:
         raise TypeError(
             f"{kind.__name__} has no {part} to draw from: of an average give one of its models_, "
             "or use plot_predictions(model, X, y); of a GroupedRegression give "
-            "model.model_of(group); a Model has summary(), average_effects(frame), plot_curve(name)"
+            "model.model_of(group); of a Model, or a model of many features, draw "
+            "plot_intervals(table) with summary() or average_effects(frame)"
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.plots._along import Feature, ask, require_part
 from posterity.plots._frame import COLOURS, axes_of, draws, find_coefficient, finish, legend_above
+from posterity.plots.intervals import MOST_NAMED, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 PLACES, MOST_ROWS = 41, 500
-# More groups are drawn without their names.
-MOST_NAMED = 40
 
 
 @draws("fit", "model.fit(X, y)")
@@ -177,19 +176,15 @@ def plot_groups(
     mean = np.array([one.mean()[0] for one in each])
     ends = np.array([np.ravel(one.interval(level)) for one in each])
     order = np.argsort(mean, kind="stable")
-    row = np.arange(len(order))
-    named = len(order) <= MOST_NAMED
-    height = 1.2 + 0.27 * len(order) if named else 6.0
-    ax = axes_of(ax, height=max(2.2, height))
-    label = f"{100 * level:g}% interval"
-    ax.hlines(row, *ends[order].T, color=COLOURS[0], linewidth=1.4 if named else 0.6, label=label)
-    size = 5 if named else 2
-    ax.plot(mean[order], row, "o", color="white", markeredgecolor="black", markersize=size)
+    ax = draw_intervals(
+        ax,
+        [str(keys[k]) for k in order],
+        mean[order],
+        [(ends[order], f"{100 * level:g}% interval")],
+    )
     shared = float(model.shared_mean_[place])
     ax.axvline(shared, color=COLOURS[1], linewidth=1.2, label="mean over groups", zorder=1)
-    ax.set_yticks(row if named else [], [str(keys[k]) for k in order] if named else [])
-    ax.set_ylim(len(order) - 0.5, -0.5)
-    about = "" if named else f" ({len(order):,} groups)"
+    about = "" if len(order) <= MOST_NAMED else f" ({len(order):,} groups)"
     ax = finish(ax, f"{names[place]} by group{about}", x=str(names[place]), y="", grid="x")
     legend_above(ax, 2)
     return ax

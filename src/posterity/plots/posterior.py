@@ -20,6 +20,7 @@ from posterity.plots._frame import (
     legend_above,
 )
 from posterity.plots._steps import find_units, name_columns
+from posterity.plots.intervals import MOST_NAMED, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,6 @@ Array = NDArray[np.float64]
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
-LARGEST_HEIGHT = 12.0  # inches; more coefficients are drawn closer together
 DRAWS = 20_000  # contours hold their probability within about 0.3%
 DRAWN_LEVEL, CONTOUR_LEVEL = (
     0.995,
@@ -44,6 +44,7 @@ def plot_posterior_density(
     coefficients: tuple[int | str, int | str] = (0, 1),
     truth: tuple[float, float] | None = None,
     levels: Sequence[float] = (0.5, 0.95),
+    target: int | str | None = None,
 ) -> Axes:
     """Draw the posterior density of two coefficients, with contours of highest density.
 
@@ -63,6 +64,8 @@ def plot_posterior_density(
         Their true values, marked by a cross.
     levels : sequence of float, default (0.5, 0.95)
         Probability inside each contour.
+    target : int or str, optional
+        Which of several targets, quantiles or classes, by its place or name.
 
     Returns
     -------
@@ -71,7 +74,8 @@ def plot_posterior_density(
     Raises
     ------
     ValueError
-        If there is no such coefficient, or the posterior is still improper.
+        If there is no such coefficient, the posterior is still improper, or there are several
+        targets, and none is named.
     ModuleNotFoundError
         Matplotlib is not installed.
 
@@ -92,7 +96,7 @@ def plot_posterior_density(
     require_part(model, "posterior_")
     model, steps = split_steps(model)
     ax = axes_of(ax, width=5.2, height=4.8)
-    joint = model.posterior_
+    joint = _choose_target(model.posterior_, target)
     names = [*(joint.names or (f"coefficient {number}" for number in range(len(joint.mean))))]
     units = np.ones(len(names))
     if steps is not None:
@@ -209,29 +213,17 @@ def plot_coefficients(
             sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
             shown = shown[np.argsort(-sizes, kind="stable")[:most]]
     mean = (joint.mean * unit)[shown]
-    ax = axes_of(ax, height=min(max(2.2, 1.2 + 0.27 * len(mean)), LARGEST_HEIGHT))
-    row = np.arange(len(mean))
     inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
-    crowded = 0.27 * len(mean) > LARGEST_HEIGHT
-    ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=1)
-    for ends, width, level in ((outer, 1.4, max(levels)), (inner, 4.5, min(levels))):
-        ax.hlines(
-            row[known],
-            *ends[known].T,
-            color=COLOURS[0],
-            linewidth=0.4 * width if crowded else width,
-            label=f"{100 * level:g}% interval",
-            zorder=2,
-        )
-    size = 2 if crowded else 5
-    ax.plot(mean[known], row[known], "o", color="white", markeredgecolor="black", markersize=size)
-    if truth is not None:
-        ax.plot(truth, row, "x", color=COLOURS[1], markersize=7, markeredgewidth=2, label="truth")
     labels = [str(n) if k else f"{n} (open)" for n, k in zip(names[shown], known, strict=True)]
-    ax.set_yticks([] if crowded else row, [] if crowded else labels)
-    ax.set_ylim(len(mean) - 0.5, -0.5)
+    said = [f"{100 * level:g}% interval" for level in sorted(levels)]
+    bands = [(outer, said[1]), (inner, said[0])]
+    ax = draw_intervals(ax, labels, np.where(known, mean, np.nan), bands, 0.0)
+    if truth is not None:
+        row = np.arange(len(mean))
+        ax.plot(truth, row, "x", color=COLOURS[1], markersize=7, markeredgewidth=2, label="truth")
     by = "unit" if per == "unit" else "standard deviation"
+    crowded = len(mean) > MOST_NAMED
     title = f"{len(mean)} coefficients (most=40 names the largest)" if crowded else "Coefficients"
     ax = finish(ax, title, x=f"change of y per {by} of the feature", y="", grid="x")
     legend_above(ax, 3)
@@ -244,15 +236,19 @@ def _joint_of(model: Any, target: int | str | None, base: Any) -> tuple[Any, Any
         return model.shared_posterior_, None
     require_part(model, "posterior_")
     contrasts = model._contrasts(base)
-    joint, places = contrasts.of(model.posterior_), contrasts.places
+    return _choose_target(contrasts.of(model.posterior_), target), contrasts.places
+
+
+def _choose_target(joint: Any, target: int | str | None) -> Any:
+    """Joint posterior of one target, where there are several."""
     if not hasattr(joint, "each"):
-        return joint, places
+        return joint
     if target is None:
         raise ValueError(
             f"there are several {joint.label}s, {', '.join(joint.labels)}: say which, as in "
             f"target={joint.labels[0]!r}"
         )
-    return joint.marginal(target), places
+    return joint.marginal(target)
 
 
 def _effect_scales(model: Any, places: Any, count: int) -> Array:

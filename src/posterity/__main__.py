@@ -1,4 +1,4 @@
-"""`python -m posterity.cli`."""
+"""`python -m posterity`."""
 
 from __future__ import annotations
 
