@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions.guesses import refuse_guess
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
+from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.stopping import AnytimeValid, Decision, Stop
@@ -159,6 +160,7 @@ class Experiment(Estimates):
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
         self._counts = np.zeros(count)
+        self._linearized: Linearized | None = None
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
         # What is known when the planned rows have come, which later looks keep.
@@ -182,6 +184,7 @@ class Experiment(Estimates):
         *,
         arm: str = "arm",
         reward: str = "reward",
+        per: str | None = None,
         covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
         missing: Literal["error", "skip", "mean", "level"] = "error",
@@ -193,6 +196,10 @@ class Experiment(Estimates):
         table : path, data frame, Arrow table or reader, database cursor, or iterable of these
         arm, reward : str
             Columns of the arm that each row was given, and of its reward.
+        per : str, optional
+            Column of what rewards are divided by, for the ratio of their sums: with a row for each
+            user, of what it spent and its sessions, revenue per session. Rows are what arms were
+            drawn for, so sessions of a user may be alike.
         covariates : str or sequence of str
             Columns that were known before: numbers, or categories, whose levels are those of the
             first rows.
@@ -210,7 +217,9 @@ class Experiment(Estimates):
             For columns that are not there, and values that can't be; nothing was learned then.
         """
         features = [covariates] if isinstance(covariates, str) else list(covariates)
-        columns = RoundColumns(arm=arm, reward=reward, propensities=propensities, features=features)
+        columns = RoundColumns(
+            arm=arm, reward=reward, per=per, propensities=propensities, features=features
+        )
         rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
         if self._features not in (None, rounds.feature_names):
             raise ValueError(
@@ -228,8 +237,13 @@ class Experiment(Estimates):
         rewards: ArrayLike,
         X: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
+        *,
+        per: ArrayLike | None = None,
     ) -> Self:
-        """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K)."""
+        """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K).
+
+        And ``per`` (n,), what rewards are divided by, as in :meth:`observe`.
+        """
         if np.ndim(arms) != 1:
             raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
         places, every_arm = find_arms(arms, self.arms), len(self.arms)
@@ -238,10 +252,12 @@ class Experiment(Estimates):
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
         earned = read_rewards(rewards)
         every = None if propensities is None else read_floats(propensities, "propensities")
-        shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
-        if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
+        parts = None if per is None else read_floats(per, "per")
+        shapes = {contexts.shape[:1], earned.shape, (n,) if parts is None else parts.shape}
+        if contexts.ndim != 2 or shapes != {(n,)} or (every is not None and len(every) != n):
             raise ValueError(
-                f"there are {n} rows of arms: rewards, X and propensities must have the same length"
+                f"there are {n} rows of arms: rewards, X, propensities and per must have the same "
+                "length"
             )
         if every is not None and every.shape != (n, every_arm):
             raise ValueError(
@@ -256,7 +272,7 @@ class Experiment(Estimates):
                 f"{list(self._features or ())}: give the same"
             )
         self._features = names
-        self._learn([Rounds(contexts, places, earned, own, every).check_rewards()])
+        self._learn([Rounds(contexts, places, earned, own, every, per=parts).check_rewards()])
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
@@ -264,7 +280,7 @@ class Experiment(Estimates):
         for piece in iterate_pieces(batches, self.n_observations_, planned):
             if self.cap is not None:
                 piece = replace(piece, rewards=np.minimum(piece.rewards, self.cap))
-            shares = self._shares_of(piece)
+            piece, shares = self._linearize(piece), self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:
@@ -278,6 +294,25 @@ class Experiment(Estimates):
             if self.n_observations_ == planned:
                 self._planned_end = self._bounds()
             self._look()
+
+    def _linearize(self, piece: Rounds) -> Rounds:
+        """The rows, with rewards whose means are ratios of sums where they are divided."""
+        if self.n_observations_ and (piece.per is None) is not (self._linearized is None):
+            raise ValueError(
+                "some rows say what their rewards are divided by, and others do not: give per= "
+                "with all rows, or with none"
+            )
+        if piece.per is None:
+            return piece
+        if self.reward_range is not None:
+            raise ValueError(
+                "reward_range is of rewards, and per= makes ratios of them: leave one out"
+            )
+        former = self._linearized or Linearized.of(len(self.arms))
+        self._linearized = former.add(piece.arms, piece.rewards, piece.per)
+        known = former if self.n_observations_ else self._linearized
+        rewards = known.convert(piece.arms, piece.rewards, piece.per)
+        return replace(piece, rewards=rewards, per=None)
 
     def _look(self) -> None:
         """Note the effects, and decide if the rule does."""
