@@ -91,7 +91,7 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     assert "not an arm of column 'variant'" in complaint(
         "experiment", visits, *EXPERIMENT, "--control", "C"
     )
-    assert "write an arm and its share" in complaint(
+    assert "write a name and its number" in complaint(
         "experiment", visits, *EXPERIMENT, "--shares", "A"
     )
     assert "'boght' is not a column of the file; did you mean 'bought'" in complaint(

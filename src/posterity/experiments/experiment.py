@@ -17,6 +17,7 @@ from posterity.experiments.estimates import Estimates
 from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
+from posterity.experiments.segments import add_rows, read_segments
 from posterity.experiments.stopping import AnytimeValid, Decision, Stop
 from posterity.io.rounds import (
     RoundColumns,
@@ -163,11 +164,8 @@ class Experiment(Estimates):
         self._linearized: Linearized | None = None
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
-        # What is known when the planned rows have come, which later looks keep.
-        self._planned_end = (
-            np.full((2, count, count), -np.inf),
-            np.full((2, count, count), np.inf),
-        )
+        self._segments: dict[str, Contrasts] = {}
+        self._planned_end: Contrasts | None = None
         self._looks: tuple[Look, ...] = ()
         self._ratio = SampleRatio(count)
 
@@ -187,6 +185,7 @@ class Experiment(Estimates):
         per: str | None = None,
         covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
+        segment: str | None = None,
         missing: Literal["error", "skip", "mean", "level"] = "error",
     ) -> Self:
         """Learn rows of a table, in order, and update the estimates.
@@ -206,6 +205,9 @@ class Experiment(Estimates):
         propensities : mapping of arm to column, or pattern, optional
             Columns of the probabilities that arms had in each row; ``"p_*"`` stands for p_old,
             p_new and so on.
+        segment : str, optional
+            A covariate, such as the country, between whose values the effect may differ:
+            ``segments_`` says how much it does.
         missing : {"error", "skip", "mean", "level"}
             What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
             rows: a missing category is a level, and a missing number the mean of this table so far.
@@ -217,6 +219,7 @@ class Experiment(Estimates):
             For columns that are not there, and values that can't be; nothing was learned then.
         """
         features = [covariates] if isinstance(covariates, str) else list(covariates)
+        features += [] if segment is None or segment in features else [segment]
         columns = RoundColumns(
             arm=arm, reward=reward, per=per, propensities=propensities, features=features
         )
@@ -227,7 +230,12 @@ class Experiment(Estimates):
                 f"{list(self._features or ())}: give the same"
             )
         self._features, self._levels = rounds.feature_names, rounds.levels
-        self._learn(rounds)
+        names = rounds.feature_names
+        self._learn(
+            rounds
+            if segment is None
+            else (replace(one, segments=read_segments(one.X, names, segment)) for one in rounds)
+        )
         return self
 
     @atomic
@@ -239,10 +247,11 @@ class Experiment(Estimates):
         propensities: ArrayLike | None = None,
         *,
         per: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
     ) -> Self:
         """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K).
 
-        And ``per`` (n,), what rewards are divided by, as in :meth:`observe`.
+        And ``per`` (n,), what rewards are divided by, and ``segments`` (n,), as in :meth:`observe`.
         """
         if np.ndim(arms) != 1:
             raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
@@ -253,11 +262,13 @@ class Experiment(Estimates):
         earned = read_rewards(rewards)
         every = None if propensities is None else read_floats(propensities, "propensities")
         parts = None if per is None else read_floats(per, "per")
-        shapes = {contexts.shape[:1], earned.shape, (n,) if parts is None else parts.shape}
+        split = None if segments is None else np.asarray(segments).astype(str)
+        shapes = {contexts.shape[:1], earned.shape}
+        shapes |= {values.shape for values in (parts, split) if values is not None}
         if contexts.ndim != 2 or shapes != {(n,)} or (every is not None and len(every) != n):
             raise ValueError(
-                f"there are {n} rows of arms: rewards, X, propensities and per must have the same "
-                "length"
+                f"there are {n} rows of arms: rewards, X and propensities must have the same "
+                "length, as must per and segments"
             )
         if every is not None and every.shape != (n, every_arm):
             raise ValueError(
@@ -272,7 +283,8 @@ class Experiment(Estimates):
                 f"{list(self._features or ())}: give the same"
             )
         self._features = names
-        self._learn([Rounds(contexts, places, earned, own, every, per=parts).check_rewards()])
+        rows = Rounds(contexts, places, earned, own, every, per=parts, segments=split)
+        self._learn([rows.check_rewards()])
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
@@ -284,16 +296,22 @@ class Experiment(Estimates):
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:
-                if self._contrasts.rows == 0:
-                    self._contrasts.pivot = float(expected.mean())
-                self._contrasts.add(piece.arms, piece.rewards, expected, shares)
+                self._score(piece, expected, shares)
             self._ratio.add(piece.arms, shares)
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
             if self.n_observations_ == planned:
-                self._planned_end = self._bounds()
+                self._planned_end = copy.copy(self._contrasts)
             self._look()
+
+    def _score(self, piece: Rounds, expected: Array, shares: Array) -> None:
+        """Add rows to what is known of all, and to what is known of their segments."""
+        if self._contrasts.rows == 0:
+            self._contrasts.pivot = float(expected.mean())
+        self._contrasts.add(piece.arms, piece.rewards, expected, shares)
+        if piece.segments is not None:
+            self._segments = add_rows(self._segments, self._contrasts, piece, expected, shares)
 
     def _linearize(self, piece: Rounds) -> Rounds:
         """The rows, with rewards whose means are ratios of sums where they are divided."""

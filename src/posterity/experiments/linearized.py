@@ -33,7 +33,7 @@ class Linearized:
     >>> arms, bought = np.array([0, 0, 1, 1]), np.array([2.0, 4.0, 1.0, 1.0])
     >>> ratios = Linearized.of(2).add(arms, bought, np.array([1.0, 2.0, 1.0, 1.0]))
     >>> ratios.convert(arms, bought, np.array([1.0, 2.0, 1.0, 1.0])).round(2).tolist()
-    [1.93, 2.25, 1.1, 1.1]
+    [1.92, 2.2, 1.1, 1.1]
     """
 
     sums: Array

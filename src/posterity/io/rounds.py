@@ -42,8 +42,8 @@ class Rounds:
         Probability with which it was chosen.
     propensities : (n, K), optional
         Those of all arms.
-    per : (n,), optional
-        What rewards are divided by: a ratio of sums is what counts.
+    per, segments : (n,), optional
+        What rewards are divided by; and names of segments, whose effects may differ.
     """
 
     X: Array
@@ -53,18 +53,16 @@ class Rounds:
     propensities: Array | None = None
     first: int = 0
     per: Array | None = None
+    segments: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.arms)
 
     def of(self, rows: slice | NDArray[Any]) -> Rounds:
         """Return some of the decisions."""
-        own, every, per = (
-            None if values is None else values[rows]
-            for values in (self.propensity, self.propensities, self.per)
-        )
+        arrays = {name: values for name, values in vars(self).items() if np.ndim(values)}
         first = self.first + ((rows.start or 0) if isinstance(rows, slice) else 0)
-        return Rounds(self.X[rows], self.arms[rows], self.rewards[rows], own, every, first, per)
+        return replace(self, first=first, **{name: it[rows] for name, it in arrays.items()})
 
     def check_rewards(self) -> Rounds:
         """The same, or :class:`TableError` for what can't be a propensity or a reward."""
@@ -192,9 +190,7 @@ class RoundTable:
                     before="; ",
                 )
 
-    def _make_rounds(
-        self, X: Array, arms: Index, y: Array, numbers: Array, done: int
-    ) -> Rounds:
+    def _make_rounds(self, X: Array, arms: Index, y: Array, numbers: Array, done: int) -> Rounds:
         per, propensity = (
             numbers[:, self._number_columns.index(name)].copy() if name else None
             for name in (self._columns.per, self._columns.propensity)
