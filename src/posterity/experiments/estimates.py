@@ -9,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.looks import Look, make_frame
-from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts, round_rows
+from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.segments import Segments, compare_segments
 from posterity.experiments.stopping import ArmSummaries, Decision, Stop

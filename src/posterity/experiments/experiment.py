@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import TellsCalls, refuse_guess, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
+from posterity.experiments.hints import OTHER_ARGUMENTS, OUR_NAMES, TEXT_HINT
 from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
@@ -38,18 +39,8 @@ Array = NDArray[np.float64]
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5
 
-# What other libraries call it.
-_OBSERVE_HINT = "observe_rows(arms, rewards), or observe(frame, arm=..., reward=...)"
-OUR_NAMES = {
-    **dict.fromkeys(("add", "fit", "learn", "learn_one", "partial_fit", "update"), _OBSERVE_HINT),
-    **dict.fromkeys(("decide", "winner"), "decision_, the verdict"),
-    **dict.fromkeys(("conf_int", "confint", "interval"), "interval_"),
-    **dict.fromkeys(("p_value", "pvalue"), "interval_, which holds at any look, or decision_"),
-    "summary": "report(), or to_frame()",
-}
 
-
-class Experiment(Estimates):
+class Experiment(Estimates, TellsCalls):
     """An A/B/n test that you may look at, and stop, at any time.
 
     Each row's reward is first predicted for all arms, from covariates and what was learned before,
@@ -114,6 +105,8 @@ class Experiment(Estimates):
     True
     """
 
+    other_arguments = OTHER_ARGUMENTS
+
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
@@ -175,6 +168,7 @@ class Experiment(Estimates):
 
     # ---- rows ------------------------------------------------------------------------------------
 
+    @tell_call
     @atomic
     def observe(
         self,
@@ -238,6 +232,7 @@ class Experiment(Estimates):
         )
         return self
 
+    @tell_call
     @atomic
     def observe_rows(
         self,
@@ -257,7 +252,10 @@ class Experiment(Estimates):
             raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
         places, every_arm = find_arms(arms, self.arms), len(self.arms)
         n = len(places)
-        contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
+        try:
+            contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; {TEXT_HINT}") from error
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
         earned = read_rewards(rewards)
         every = None if propensities is None else read_floats(propensities, "propensities")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions._digits import count_decimals
+from posterity.distributions._digits import count_decimals, round_rows
 
 Array = NDArray[np.float64]
 
@@ -98,11 +98,6 @@ def describe_effect(effect: float, low: float, high: float, in_points: bool) -> 
     return f"{shown[0]}{unit} ({shown[1]} to {shown[2]})"
 
 
-def round_rows(rows: float) -> int:
-    """To two digits: what is expected is not known better."""
-    return int(float(f"{rows:.2g}"))
-
-
 def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array, Array]:
     r"""(K, K) ends of the relative lift of each row's arm over each column's (Fieller 1954).
 
@@ -132,4 +127,4 @@ def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array,
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
-__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "describe_effect", "round_rows"]
+__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "describe_effect"]
