@@ -18,7 +18,8 @@ from posterity.forgetting.words import parse
 from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
 from posterity.io.source import Source
-from posterity.report import EstimateRow, NamedTable
+from posterity.report import EstimateRow
+from posterity.report.intervals import NamedTable
 from posterity.words import build_model, parse_one
 
 # Below this p value of the sample ratio the report warns.

@@ -14,7 +14,8 @@ from posterity.cli.pages import write_text
 from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input
 from posterity.cli.text import print_json, print_notes
-from posterity.report import About, EstimateRow, NamedTable, intervals_report
+from posterity.report import About, EstimateRow, intervals_report
+from posterity.report.intervals import NamedTable
 
 
 @dataclass(frozen=True, kw_only=True)

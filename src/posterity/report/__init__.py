@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from posterity.report.comparison import comparison_report
 from posterity.report.forecast import forecast_report
-from posterity.report.intervals import EstimateRow, NamedTable, intervals_report
+from posterity.report.intervals import EstimateRow, intervals_report
 from posterity.report.survey import ColumnSummaries
 from posterity.report.validation import About, validation_report
 
@@ -12,7 +12,6 @@ __all__ = [
     "About",
     "ColumnSummaries",
     "EstimateRow",
-    "NamedTable",
     "comparison_report",
     "forecast_report",
     "intervals_report",
