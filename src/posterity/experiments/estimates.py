@@ -226,8 +226,12 @@ class Estimates:
             return f"take {self.decision_.arm}"
         if self._is_broken:
             return "find out why arms came in other shares, and begin again"
+        if not np.isfinite(self._bounds()[0][0][np.triu_indices(len(self.arms), 1)]).any():
+            return "go on; there are too few rows yet to tell anything"
         more = self.expected_rows_ - self.n_observations_
         if not 0.0 < more < LONGEST_WAIT * self.n_observations_:
+            if self.n_observations_ < (self.planned_rows or 0.0):
+                return f"go on to the {self.planned_rows:,.0f} rows that are planned"
             return "go on, or end it without a winner; no difference is in sight"
         return (
             f"go on; about {round_rows(more):,} more rows tell which arm to take, if arms are as "
@@ -288,6 +292,8 @@ class Estimates:
     def _bound(self, known: Contrasts) -> tuple[Array, Array]:
         variances = known.variances
         radius = known.compute_half_widths(self._level_of_pairs, self._planned_scores)[:-1, :-1]
+        if self.is_binary_:  # of a share nothing is known that is not known to a whole
+            radius = np.where(radius < 1.0, radius, np.inf)
         differences = np.nan_to_num(known.differences[:-1])
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = radius / np.sqrt(variances[:-1, :-1])
