@@ -88,8 +88,8 @@ def test_ratios_of_users_without_sessions_and_arms_in_other_shares() -> None:
 @pytest.mark.parametrize(
     ("per", "said"),
     [
-        ([1.0, -1.0] * 20, "number of per in row 1 is -1: it must be finite, and 0 or more"),
-        ([1.0, np.inf] * 20, "number of per in row 1 is inf"),
+        ([1.0, -1.0] * 20, "denominator in row 1 is -1: it must be finite, and 0 or more"),
+        ([1.0, np.inf] * 20, "denominator in row 1 is inf"),
         ([1.0] * 39, "the same length, as must per and segments"),
         (None, "some rows say what their rewards are divided by"),
     ],
@@ -111,6 +111,8 @@ def test_columns_of_denominators_are_checked() -> None:
         Experiment([0, 1]).observe(frame, per="sessions", missing="level")
     with pytest.raises(TableError, match="per 'visits' is not a column"):
         Experiment([0, 1]).observe(frame, per="visits")
+    with pytest.raises(TypeError, match="name one column; Metrics has several"):
+        Experiment([0, 1]).observe(frame, reward=["a", "b"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="reward_range is of rewards"):
         Experiment([0, 1], reward_range=(0, 1)).observe_rows([0, 1], [0.0, 1.0], per=[1.0, 1.0])
 
@@ -201,7 +203,9 @@ def test_metrics_are_refused_as_a_whole() -> None:
     with pytest.raises(ValueError, match="the table can be read only once"):
         metrics.observe(iter([frame]), arm="arm")
     for wrong, said in (
-        (lambda: Metrics({}), "there are no metrics"),
+        (lambda: Metrics({}), "give one for each metric"),
+        (lambda: Metrics(["a", "b"]), "give one for each metric"),  # type: ignore[arg-type]
+        (lambda: metrics.observe(frame, per={"page": "calls"}), "its keys are metrics"),
         (lambda: Metrics({"a": Experiment(["AB"]), "b": Experiment([1, 2])}), "at least"),
         (lambda: Metrics({"a": Experiment([1, 3]), "b": Experiment([1, 2])}), "has arms"),
         (lambda: make_metrics("a", "b", a=1.0), "guardrail 'a' is 1.0: name one of"),

@@ -212,6 +212,9 @@ class Experiment(Estimates, TellsCalls):
         posterity.io.TableError
             For columns that are not there, and values that can't be; nothing was learned then.
         """
+        for what, name in (("arm", arm), ("reward", reward), ("per", per), ("segment", segment)):
+            if not isinstance(name, str | None):
+                raise TypeError(f"{what} is {name!r}: name one column; Metrics has several rewards")
         features = [covariates] if isinstance(covariates, str) else list(covariates)
         features += [] if segment is None or segment in features else [segment]
         columns = RoundColumns(
@@ -324,6 +327,7 @@ class Experiment(Estimates, TellsCalls):
             raise ValueError(
                 "reward_range is of rewards, and per= makes ratios of them: leave one out"
             )
+        self.is_binary_ = False
         former = self._linearized or Linearized.of(len(self.arms))
         self._linearized = former.add(piece.arms, piece.rewards, piece.per)
         known = former if self.n_observations_ else self._linearized

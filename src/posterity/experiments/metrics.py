@@ -101,10 +101,12 @@ class Metrics:
     def __init__(
         self, experiments: Mapping[str, Experiment], guardrails: Mapping[str, float] | None = None
     ) -> None:
-        self.experiments = dict(experiments)
-        self.guardrails = dict(guardrails or {})
-        if not self.experiments:
-            raise ValueError("there are no metrics: give a mapping of columns to experiments")
+        if not experiments or not isinstance(experiments, Mapping):
+            raise ValueError(
+                f"experiments are {experiments!r}: give one for each metric, as in "
+                "{'bought': Experiment(arms), 'spent': Experiment(arms)}"
+            )
+        self.experiments, self.guardrails = dict(experiments), dict(guardrails or {})
         self.primary = next(iter(self.experiments.values()))
         for name, other in self.experiments.items():
             if (other.arms, other.level) != (self.primary.arms, self.primary.level):
@@ -119,6 +121,9 @@ class Metrics:
                     f"guardrail {name!r} is {allowed}: name one of "
                     f"{list(self.experiments)[1:]}, and a change that is allowed, not 0"
                 )
+
+    def __repr__(self) -> str:
+        return f"Metrics({list(self.experiments)}, {self.primary!r})"
 
     def _branch(self) -> Self:
         return type(self)(
@@ -143,6 +148,11 @@ class Metrics:
         posterity.io.TableError, ValueError
             As there; nothing was learned then.
         """
+        unknown = set(per or ()) - set(self.experiments)
+        if unknown:
+            raise ValueError(
+                f"per has {sorted(unknown)}: its keys are metrics, {list(self.experiments)}"
+            )
         source = open_any(table)
         if len(self.experiments) > 1 and not source.reads_again:
             raise ValueError(

@@ -78,7 +78,7 @@ class Rounds:
             self._refuse("propensity", self.propensity, outside, rule)
         if self.per is not None:
             outside = ~((self.per >= 0.0) & (self.per < np.inf))
-            self._refuse("number of per", self.per, outside, "must be finite, and 0 or more")
+            self._refuse("denominator", self.per, outside, "must be finite, and 0 or more")
         return self
 
     def _refuse(self, what: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
@@ -260,7 +260,7 @@ def open_rounds(
         found = _scan_arms(source, columns)
         propensities = found if propensities is None else propensities
     for name in _list_number_columns(columns, propensities):
-        check_numbers(source, name, "per" if name == columns.per else "propensity")
+        check_numbers(source, name, "denominator" if name == columns.per else "propensity")
     ordinary = [name for name in present if name not in source.set_aside]
     names = _list_used_columns(columns, ordinary, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
