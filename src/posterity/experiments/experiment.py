@@ -201,7 +201,8 @@ class Experiment(Estimates, TellsCalls):
             p_new and so on.
         segment : str, optional
             A covariate, such as the country, between whose values the effect may differ:
-            ``segments_`` says how much it does.
+            ``segments_`` says how much it does. Of a ratio, how far a segment lies from the whole
+            is multiplied by its share of ``per`` beside its share of rows.
         missing : {"error", "skip", "mean", "level"}
             What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
             rows: a missing category is a level, and a missing number the mean of this table so far.
