@@ -98,6 +98,59 @@ def revenue(rng: np.random.Generator) -> tuple[int, int]:
     return 1, 1
 
 
+def draw_users(
+    rng: np.random.Generator, rows: int, more: float
+) -> tuple[NDArray[np.intp], Array, Array]:
+    """Arms, clicks and sessions of users, with so many more sessions in arm 1 and alike clicks."""
+    arms, often = rng.integers(2, size=rows), np.exp(0.5 * rng.normal(size=rows))
+    sessions = 1.0 + rng.poisson(2.0 * often * (1.0 + more * arms))
+    clicks = rng.binomial(sessions.astype(int), 0.8 * rng.beta(0.5, 2.0, rows))
+    return arms, clicks.astype(float), sessions
+
+
+def ratios(rng: np.random.Generator, *, more: float) -> tuple[int, int]:
+    """Count if 20 looks at clicks per session held that there is no effect on them."""
+    test = Experiment(range(2), planned_rows=4000)
+    for _ in range(20):
+        arms, clicks, sessions = draw_users(rng, 200, more)
+        test = test.observe_rows(arms, clicks, per=sessions)
+        low, high = test.interval_[1]
+        if not low <= 0.0 <= high:
+            return 0, 1
+    return 1, 1
+
+
+def sessions_as_rows(rng: np.random.Generator) -> tuple[int, int]:
+    """Count if one look held the same, at the usual interval of sessions as rows."""
+    arms, clicks, sessions = draw_users(rng, 4000, 0.0)
+    counts = [sessions[arms == arm].sum() for arm in (0, 1)]
+    shares = [clicks[arms == arm].sum() / counts[arm] for arm in (0, 1)]
+    error = sum(share * (1.0 - share) / n for share, n in zip(shares, counts, strict=True))
+    return int(abs(shares[1] - shares[0]) <= 1.96 * np.sqrt(error)), 1
+
+
+def segments(
+    rng: np.random.Generator, *, count: int, spread: float, one: float = 0.0, sign: bool = False
+) -> tuple[int, int]:
+    """Count if effects in segments were all inside their intervals; or if none was said to differ.
+
+    20,000 rows of 10% of buyers, looked at ten times; effects with this standard deviation, and one
+    that differs from the others by ``one``.
+    """
+    effects = 0.01 + spread * rng.normal(size=count)
+    effects[-1] += one
+    shares, test = rng.dirichlet(np.full(count, 2.0)), Experiment(range(2))
+    for _ in range(10):
+        arms, places = rng.integers(2, size=2000), rng.choice(count, size=2000, p=shares)
+        bought = rng.random(2000) < 0.1 + arms * effects[places]
+        test = test.observe_rows(arms, bought, segments=places)
+        if sign and test.segments_[0].differ:
+            return 0, 1
+    (found,) = test.segments_
+    off = np.abs(found.means - effects[np.array(found.names, dtype=int)])
+    return int(sign or np.all(off <= found.half_widths)), 1
+
+
 def unequal_tails(rng: np.random.Generator, *, one: str, other: str, rows: int) -> tuple[int, int]:
     """Count if 20 looks found no winner between arms of one mean, whose rewards differ."""
     test = Experiment(range(2), partial(_none, count=2))
@@ -199,6 +252,34 @@ def checks() -> list[Check]:
     made.append(
         Check(TOPIC, "revenue of 3% of buyers, capped, 1,000 rows a look", 0.95, revenue, 150, 0.95)
     )
+    made += [
+        Check(TOPIC, f"clicks per session, 200 users a look{said}", 0.95, check, replicates, lowest)
+        for said, check, replicates, lowest in (
+            ("", partial(ratios, more=0.0), 150, 0.95),
+            (", 30% more sessions in one arm", partial(ratios, more=0.3), 150, 0.95),
+            # Too narrow, as it should be.
+            (" (sessions as rows, one look)", sessions_as_rows, 150, 0.0),
+        )
+    ]
+    made += [
+        Check(
+            "Effects in segments, all of them together",
+            f"{count} segments, {said}",
+            0.95,
+            partial(segments, count=count, **how),
+            replicates=100,
+            lowest=lowest,
+        )
+        for count in (3, 8)
+        for said, how, lowest in (
+            ("alike", {"spread": 0.0}, 0.95),
+            ("alike, none is said to differ at ten looks", {"spread": 0.0, "sign": True}, 0.95),
+            ("sd 1 point", {"spread": 0.01}, 0.9),
+            ("sd 3 points", {"spread": 0.03}, 0.85),
+            # A normal distribution of effects does not expect one that is alone.
+            ("one differs by 4 points", {"spread": 0.0, "one": 0.04}, 0.75),
+        )
+    ]
     made.append(Check(TOPIC, "2 arms, chosen by a bandit", 0.95, adaptive, 100, lowest=0.95))
     made += [
         Check(

@@ -401,6 +401,20 @@ def test_an_experiment_says_what_others_call_it() -> None:
     ):
         with pytest.raises(AttributeError, match=ours):
             getattr(test, guess)
+    for arguments, ours in (
+        ({"control": "a"}, "the first one is the control"),
+        ({"alpha": 0.05}, "level= is 1 - alpha"),
+        ({"metrics": ["x", "y"]}, r"Metrics\({column: Experiment\(arms\)"),
+        ({"power": 0.8}, r"plan\(baseline, effect, power\)"),
+        ({"planed_rows": 9}, "did you mean 'planned_rows'"),
+    ):
+        with pytest.raises(TypeError, match=ours):
+            Experiment(["a", "b"], **arguments)
+    for wrong, ours in (({"variant": "arm"}, r"arm=\.\.\."), ({"segments": "g"}, "segment=")):
+        with pytest.raises(TypeError, match=ours):
+            test.observe(X, **wrong)
+    with pytest.raises(ValueError, match=r"observe\(frame, covariates="):
+        test.observe_rows(["a"], [1.0], [["text"]])
 
 
 def test_a_log_takes_probabilities_of_the_chosen_arms_by_either_name() -> None:

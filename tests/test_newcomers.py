@@ -155,3 +155,33 @@ def test_returns_that_are_predicted_before_they_come(p: int) -> None:
     }
     assert scores["adaptive"] > scores[None]
     assert scores["exponential:0.99"] > scores[None]
+
+
+# ---- three pages, 1.2% of whose visitors buy, looked at every day -------------------------------
+
+
+def test_rare_purchases_that_are_looked_at_every_day(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    visits = pd.DataFrame({"variant": rng.choice(["A", "B", "C"], size=20_000)})
+    bought = rng.random(20_000) < np.where(visits["variant"] == "B", 0.03, 0.012)
+    visits["bought"] = np.where(bought, "yes", "no")
+    visits["device"] = rng.choice(["phone", "desk", None], size=20_000, p=[0.7, 0.29, 0.01])
+    plan = run("plan", "--baseline", 0.012, "--effect", 0.018, "--arms", 3)
+    planned = int(plan.split()[0].replace(",", ""))
+    assert 4_000 < planned < 20_000
+    how = ("--arm", "variant", "--reward", "bought", "--planned-rows", planned)
+    file, days = tmp_path / "visits.csv", []
+    for last in (100, 2000, 20_000):
+        visits[:last].to_csv(file, index=False)
+        days.append(run("experiment", file, *how, "--covariates", "device", "--missing", "level"))
+    assert "What to do next: go on; there are too few rows yet to tell anything." in days[0]
+    assert "Nothing is decided" in days[1]
+    assert "What to do next: go on" in days[1]
+    assert "B is better than all others." in days[2]
+    assert "What to do next: take B." in days[2]
+    assert all(f"B beats {other}: +" in days[2] for other in "AC")
+    assert "A against C: not decided" in days[2] or "C against A: not decided" in days[2]
+    assert "best" not in days[1]  # a probability beside "nothing is decided" misleads
+    alike = visits.assign(bought=rng.random(20_000) < 0.012)
+    alike.to_csv(file, index=False)
+    assert "Nothing is decided" in run("experiment", file, *how)

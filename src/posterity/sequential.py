@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 # Rows around which sequences are narrow where none are planned, and the weight of each.
 _SIZES = np.array([1e3, 1e4, 1e5, 1e6])
-_WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
+WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
 # Share of the errors that may be made until the planned rows; the others, at any time.
 _SHARE_OF_PLAN = 0.7
 # The largest bet of `LowerBound`.
@@ -98,12 +98,17 @@ def compute_power(drift: float, level: float) -> float:
     return float(ndtr(drift - bound) + early)
 
 
+def compute_sizes(alpha: float) -> Array:
+    """(4,) squared effects, beside the variance of a row, around which sequences are narrowest."""
+    surprise = -np.log(alpha)
+    return np.asarray((2.0 * surprise + np.log(2.0 * surprise) + 1.0) / _SIZES)
+
+
 def _compute_reach(n: Array, alpha: float) -> Array:
     """Standard errors that sequences of four sizes together stray at n rows."""
     surprise = -np.log(alpha)
-    # Each is narrowest at its size.
-    time = n[..., None] / _SIZES * (2.0 * surprise + np.log(2.0 * surprise) + 1.0)
-    constant, slope = np.log(_WEIGHTS) - 0.5 * np.log1p(time), time / (1.0 + time)
+    time = n[..., None] * compute_sizes(alpha)
+    constant, slope = np.log(WEIGHTS) - 0.5 * np.log1p(time), time / (1.0 + time)
     half = np.min((surprise - constant) / slope, axis=-1)  # of s^2: any of them alone gets there
     for _ in range(_NEWTON_STEPS):  # from above, on a convex function
         terms = constant + slope * half[..., None]
@@ -172,4 +177,4 @@ class LowerBound:
         self._bets, self._log_capital = float(staked[-1]), float(log_capital[-1])
 
 
-__all__ = ["LowerBound", "compute_power", "sequence_radius"]
+__all__ = ["WEIGHTS", "LowerBound", "compute_power", "compute_sizes", "sequence_radius"]

@@ -256,3 +256,19 @@ def test_times_of_another_length_are_refused() -> None:
     for times in ([1.0], 3.0, np.zeros((2, 2))):
         with pytest.raises(ValueError, match="give one for each of 2 rows"):
             bandit.learn(np.eye(2), ["a", "b"], [1.0, 0.0], times=times)
+
+
+def test_features_of_arms_by_name() -> None:
+    how = {"arms": ["a", "b"], "sharing": "all", "rng": 0}
+    rows = Bandit(**how, arm_features=[[0.0, 1.0], [1.0, 0.0]])
+    named = Bandit(**how, arm_features={"b": [1.0, 0.0], "a": [0.0, 1.0]})
+    X, rewards = np.arange(8.0)[:, None], np.arange(8.0) % 3
+    for bandit in (rows, named):
+        bandit.learn(X, ["a", "b"] * 4, rewards).add_arm("c", [1.0, 1.0]).retire_arm("a")
+    assert named.decide([2.0]).expected == pytest.approx(rows.decide([2.0]).expected)
+    with pytest.raises(ValueError, match=r"arm_features has the arms \['a'\]"):
+        Bandit(**how, arm_features={"a": [1.0]}).arms_  # noqa: B018 - it begins when asked
+    with pytest.raises(ValueError, match=r"as in add_arm\(name, features\)"):
+        Bandit(**how).add_arm("c")
+    with pytest.raises(ValueError, match='sharing="all" only'):
+        Bandit(arms=["a", "b"], arm_features={"a": [1.0], "b": [0.0]}).arms_  # noqa: B018

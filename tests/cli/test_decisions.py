@@ -91,7 +91,7 @@ def test_experiment_with_another_control_and_shares(visits: Path) -> None:
     assert "not an arm of column 'variant'" in complaint(
         "experiment", visits, *EXPERIMENT, "--control", "C"
     )
-    assert "write an arm and its share" in complaint(
+    assert "write a name and its number" in complaint(
         "experiment", visits, *EXPERIMENT, "--shares", "A"
     )
     assert "'boght' is not a column of the file; did you mean 'bought'" in complaint(
@@ -130,6 +130,34 @@ def test_experiment_writes_a_page(visits: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "B is better than all others" in text
     assert "As rows came" in text
+
+
+def test_ratios_other_metrics_and_segments(visits: Path) -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.read_csv(visits).assign(sessions=1 + rng.poisson(2.0, 3000))
+    frame["seconds"] = rng.normal(5.0, 1.0, 3000)
+    frame.to_csv(visits, index=False)
+    more = ("--per", "sessions", "--segment", "device", "--also", "sessions")
+    more += ("--guardrail", "seconds=0.5")
+    text = invoke("experiment", visits, *EXPERIMENT, *more).stdout
+    assert "bought per sessions by variant" in text
+    assert "Guardrail seconds (may rise by 0.5) is kept by B" in text
+    assert "effect of B differs between segments" in text
+    assert text.index("Other metrics") < text.index("Effect of B by device")
+    shown = json.loads(invoke("experiment", visits, *EXPERIMENT, *more, "--json").stdout)
+    ratio = Experiment(["A", "B"]).observe(
+        frame, arm="variant", reward="bought", per="sessions", segment="device"
+    )
+    assert shown["arms"][1]["low"] == pytest.approx(ratio.interval_["B"][0])
+    assert list(shown["metrics"]) == ["bought", "sessions", "seconds"]
+    assert shown["guardrails"][0]["is_kept"]
+    assert [one["segment"] for one in shown["segments"]["B"]["effects"]] == ["d", "m"]
+    for wrong, said in (
+        (("--also", "bought"), "'bought' is the reward"),
+        (("--guardrail", "seconds=0"), "a change that is allowed, not 0"),
+        (("--per", "device"), "the denominator 'device' holds text"),
+    ):
+        assert said in complaint("experiment", visits, *EXPERIMENT, *wrong)
 
 
 def test_rows_are_planned_before_an_experiment(visits: Path) -> None:

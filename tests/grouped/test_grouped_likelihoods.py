@@ -403,7 +403,7 @@ def test_offsets_and_exposures_are_of_likelihoods() -> None:
         with pytest.raises(ValueError, match=name):
             model.learn_one([0.0], 1.0, group=1, **{name: 2.0})
     with pytest.raises(ValueError, match="normal noise"):
-        make_arms(None, GroupedRegression(likelihood="poisson"), 2, None)
+        make_arms(None, GroupedRegression(likelihood="poisson"), ["a", "b"], None)
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "bernoulli"])

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from posterity.off_policy import Log, evaluate, what_if
+from posterity.off_policy import Always, Log, evaluate, what_if
 
 Array = NDArray[np.float64]
 
@@ -67,6 +67,39 @@ def test_a_log_without_propensities_is_judged_by_a_model_and_says_so() -> None:
 def test_policies_can_be_given_by_name() -> None:
     found = what_if(make_log((0.1, 0.3), (0.8, 0.2))[0], {"mine": lambda X: np.ones(len(X), int)})
     assert [one.policy for one in found.estimates] == ["mine", "logged"]
+
+
+@pytest.mark.parametrize(("rows", "more"), [(2, 28), (5, 25), (20, 10)])
+def test_a_log_that_is_too_small_says_so(rows: int, more: int) -> None:
+    """Nothing speaks for its own policy, either."""
+    chosen = [0, 1] * rows
+    log = Log.of(
+        np.zeros((rows, 1)), chosen[:rows], np.ones(rows), np.full(rows, 0.5), names=[0, 1]
+    )
+    found = what_if(log, {"both": "uniform"})
+    assert "The log is too small to tell" in found.answer
+    assert f"about {more} more are needed" in found.answer
+    (step,) = found.next_steps
+    assert step.startswith(f"Collect about {more} decisions more")
+    without = what_if(Log.of(np.zeros((rows, 1)), chosen[:rows], np.ones(rows), names=[0, 1]))
+    assert without.missing_rows == more
+
+
+def test_an_arm_that_the_log_does_not_know_cannot_be_judged() -> None:
+    log = make_log((0.1, 0.3), (0.8, 0.2))[0]
+    found = what_if(log, {"new": Always(2), "old": Always(0)})
+    assert math.isnan(found.evaluation["new", "dr"].value)
+    assert any(
+        "'new' can't be judged: the log has no support for 100%" in s for s in found.next_steps
+    )
+    assert found.missing_rows == 0
+
+
+def test_a_policy_may_not_have_the_name_of_the_logs_own() -> None:
+    log = make_log((0.1, 0.3), (0.8, 0.2))[0]
+    with pytest.raises(ValueError, match="a policy is called 'logged'"):
+        what_if(log, {"logged": 1})
+    assert [one.policy for one in what_if(log, "logged").estimates] == ["logged"]
 
 
 def test_the_course_adds_up_to_the_log() -> None:

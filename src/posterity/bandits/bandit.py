@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -75,7 +75,7 @@ class Bandit(BaseEstimator):
         for means and covariances of all coefficients. "none": nothing.
         "all": all coefficients, of one model over the context, ``arm_features`` and their
         products. Default: "learned" where ``model`` allows it, else "none".
-    arm_features : (K, a) array, optional
+    arm_features : (K, a) array, or mapping of arm to (a,) numbers, optional
         For "all"; default one column for each arm.
     policy : Policy, Budget, Baseline or str, optional
         How beliefs become probabilities, or the name of a policy, as "ucb"; default
@@ -129,7 +129,7 @@ class Bandit(BaseEstimator):
         arms: Sequence[Any] = (),
         *,
         sharing: Literal["learned", "none", "all"] | None = None,
-        arm_features: ArrayLike | None = None,
+        arm_features: ArrayLike | Mapping[Any, ArrayLike] | None = None,
         policy: Policy | Wrapper | str | None = None,
         rng: int | np.random.Generator | None = None,
     ) -> None:
@@ -395,7 +395,7 @@ class Bandit(BaseEstimator):
             return
         roster = Roster.of(self.arms)
         make_policy(self.policy, _DEFAULT)
-        arms = make_arms(self.sharing, self.model, len(roster), self.arm_features)
+        arms = make_arms(self.sharing, self.model, roster.names, self.arm_features)
         self._roster, self._decided = roster, 0
         self._seed = int(np.random.default_rng(self.rng).integers(2**63))
         self._binary = self.model is not None and is_classifier(self.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,7 +150,8 @@ class SharedArms(Arms):
             self.features = np.concatenate([self.features, row])
         if count != len(self.features):
             raise ValueError(
-                f"arm_features has {len(self.features)} rows for {count} arms: give one for each"
+                f"arm_features has {len(self.features)} rows for {count} arms: give one for each, "
+                'a new one as in add_arm(name, features); with sharing="learned" arms have none'
             )
 
     def learn(self, rows: Rewards) -> None:
@@ -189,10 +191,10 @@ class SharedArms(Arms):
 
 
 def make_arms(
-    sharing: str | None, model: Any, count: int, features: ArrayLike | None
+    sharing: str | None, model: Any, names: Sequence[Any], features: Any
 ) -> GroupedArms | SeparateArms | SharedArms:
-    """Return ``count`` arms before data, which share as much as a bandit's parameters say."""
-    grouped = isinstance(model, GroupedRegression)
+    """Return arms before data, which share as much as a bandit's parameters say."""
+    count, grouped = len(names), isinstance(model, GroupedRegression)
     sharing = sharing or ("learned" if model is None or grouped else "none")
     arms: GroupedArms | SeparateArms | SharedArms
     if sharing == "learned":
@@ -218,12 +220,26 @@ def make_arms(
         if sharing == "none":
             arms = SeparateArms(clone(model))
         elif sharing == "all":
-            table = np.eye(count) if features is None else features
+            table = np.eye(count) if features is None else order_features(features, names)
             arms = SharedArms(clone(model), check_array(table, dtype=np.float64))
         else:
             raise ValueError(f'sharing is {sharing!r}: it must be "learned", "none" or "all"')
+    if sharing != "all":
+        refuse_features(features)
     arms.grow(count, None)
     return arms
+
+
+def order_features(features: Any, names: Sequence[Any]) -> Any:
+    """Features (K, a) of arms in their order, also where they are a mapping of names."""
+    if not isinstance(features, Mapping):
+        return features
+    if set(features) != set(names):
+        raise ValueError(
+            f"arm_features has the arms {list(features)}, and the arms are {list(names)}: give "
+            "features of each"
+        )
+    return [features[name] for name in names]
 
 
 def combine_features(X: Array, features: Array) -> Array:

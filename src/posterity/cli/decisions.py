@@ -17,6 +17,8 @@ Examples:
   posterity experiment visits.parquet --arm variant --reward spent --covariates age,device
   posterity experiment visits.csv --arm variant --reward bought --model logistic --covariates age
   posterity experiment visits.csv --arm variant --reward bought --shares A=0.8,B=0.2
+  posterity experiment users.csv --arm variant --reward spent --per sessions --segment country
+  posterity experiment users.csv --arm variant --reward bought --also spent --guardrail seconds=5
   posterity experiment chosen.csv --reward bought --propensities 'p_*' --report page.html"""
 
 OFF_POLICY = """\b
@@ -56,6 +58,30 @@ reward = click.option(
 @arm
 @reward
 @click.option(
+    "--per",
+    metavar="COLUMN",
+    help="What rewards are divided by, for a ratio of sums: with a row for each user, spent per "
+    "sessions.",
+)
+@click.option(
+    "--also",
+    **COLUMNS,
+    help="Other metrics, which are shown beside the reward and do not decide.",
+)
+@click.option(
+    "--guardrail",
+    "guardrails",
+    metavar="COLUMN=5,...",
+    callback=group.named_numbers,
+    help="Metrics that may not become worse, and the change beside the control that is allowed: "
+    "seconds=5 allows a rise by 5, spent=-0.1 a fall by 0.1.",
+)
+@click.option(
+    "--segment",
+    metavar="COLUMN",
+    help="A column such as the country, between whose values the effect may differ.",
+)
+@click.option(
     "--covariates",
     **COLUMNS,
     help="Columns known before the arm was chosen. They make intervals narrower.",
@@ -66,7 +92,7 @@ reward = click.option(
 @click.option(
     "--shares",
     metavar="A=0.5,B=0.5",
-    callback=group.shares,
+    callback=group.named_numbers,
     help="Planned share of each arm.  [default: equal shares]",
 )
 @every_propensity

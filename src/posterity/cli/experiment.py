@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,24 +12,29 @@ from posterity.cli.estimates import finite, format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
-from posterity.experiments import AnytimeValid, Experiment
-from posterity.experiments.pairs import LONGEST_WAIT, round_rows
+from posterity.experiments import AnytimeValid, Experiment, Metrics
+from posterity.experiments.pairs import describe_effect
 from posterity.forgetting.words import parse
 from posterity.io.folders import open_source
 from posterity.io.rounds import read_arms
 from posterity.io.source import Source
 from posterity.report import EstimateRow
+from posterity.report.intervals import NamedTable
 from posterity.words import build_model, parse_one
 
 # Below this p value of the sample ratio the report warns.
 _WARNING_P_VALUE = 0.01
-HEADER = ("arm", "rows", "mean", "effect", "interval", "best", "expected loss")
+HEADER = ("arm", "rows", "mean", "effect", "interval")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(IntervalSettings):
     """Options of the verb, one field each."""
 
+    per: str | None
+    also: tuple[str, ...] | None
+    guardrails: Mapping[str, float] | None
+    segment: str | None
     covariates: tuple[str, ...]
     missing: Literal["error", "skip", "mean", "level"]
     control: str | None
@@ -46,28 +51,30 @@ def run(settings: Settings) -> None:
     page = check_page(settings.report)
     with table_path(settings.file) as path:
         source = open_source(path, settings.text)
-        test = _experiment(settings, source)
-        test = test.observe(
+        metrics = _make_metrics(settings, source).observe(
             source,
+            per={settings.reward: settings.per} if settings.per else {},
             arm=settings.arm,
-            reward=settings.reward,
             covariates=settings.covariates,
             propensities=settings.propensities,
+            segment=settings.segment,
             missing=settings.missing,
         )
-    remarks = _describe(test)
+    test, title = metrics.primary, settings.reward
+    title += f" per {settings.per}" if settings.per else ""
     report_intervals(
         settings,
         page,
-        title=f"{settings.reward} by {settings.arm}",
-        remarks=remarks,
+        title=f"{title} by {settings.arm}",
+        remarks=_describe(metrics),
         header=HEADER,
         lines=_make_rows(test),
-        document=_make_document(settings, test),
+        document=_make_document(settings, metrics),
         shown=_format_value(settings),
         notes=source.notes,
         over_time=_follow(test),
         unit="percentage points" if test.is_binary_ else "",
+        tables=[*_list_metrics(metrics), *_list_segments(settings, test)],
     )
 
 
@@ -79,6 +86,18 @@ def _follow(test: Experiment) -> list[dict[str, Any]]:
     frame[numbers] *= _find_scale(test)
     known = np.isfinite(frame[numbers]).all(axis=1)
     return list(frame[known].to_dict("records"))
+
+
+def _make_metrics(settings: Settings, source: Source) -> Metrics:
+    """The reward, which decides, and others, of the same arms."""
+    test, guardrails = _experiment(settings, source), settings.guardrails or {}
+    others = dict.fromkeys([*(settings.also or ()), *guardrails])
+    if settings.reward in others:
+        raise ValueError(f"{settings.reward!r} is the reward: name other columns beside it")
+    plain = replace(settings, cap=None, reward_range=None)
+    return Metrics(
+        {settings.reward: test} | {name: _experiment(plain, source) for name in others}, guardrails
+    )
 
 
 def _experiment(settings: Settings, source: Source) -> Experiment:
@@ -112,9 +131,10 @@ def _experiment(settings: Settings, source: Source) -> Experiment:
     )
 
 
-def _describe(test: Experiment) -> list[str]:
-    verdict, *pairs = test.report().splitlines()
-    lines = [verdict, _advise(test), *pairs]
+def _describe(metrics: Metrics) -> list[str]:
+    test = metrics.primary
+    lines = [test.verdict_, f"What to do next: {metrics.next_step_}."]
+    lines += map(str, (*test.pairs_, *metrics.guardrails_, *test.segments_))
     lines.append(f"{test.n_observations_:,} rows; intervals hold at all times, and all together.")
     if test.cap is not None:
         lines.append(f"Rewards above {test.cap:g} count as {test.cap:g}.")
@@ -127,19 +147,53 @@ def _describe(test: Experiment) -> list[str]:
     return lines
 
 
-def _advise(test: Experiment) -> str:
-    """What to do next."""
-    if test.decision_ is not None:
-        return f"What to do next: take {test.decision_.arm}."
-    more = test.expected_rows_ - test.n_observations_
-    if test.sample_ratio_p_value_ < test.sample_ratio_level:
-        return "What to do next: find out why arms came in other shares, and begin again."
-    if not 0.0 < more < LONGEST_WAIT * test.n_observations_:
-        return "What to do next: go on, or end it without a winner; no difference is in sight."
-    return (
-        f"What to do next: go on; about {round_rows(more):,} more rows tell which arm to take, if "
-        "arms are as they seem now."
-    )
+def _list_metrics(metrics: Metrics) -> list[NamedTable]:
+    """A table of all pairs in the other metrics, if there are any."""
+    pairs = metrics.pairs_
+    rows = [
+        (
+            name,
+            str(pair.arm),
+            str(pair.other),
+            *_write_effect(pair.effect, pair.low, pair.high, pair.in_points),
+            said,
+        )
+        for name in list(pairs)[1:]
+        for pair in pairs[name]
+        for said in ["differ" if pair.is_decided else "not decided"]
+    ]
+    head = ("metric", "arm", "beside", "effect", "interval", "verdict")
+    return [("Other metrics", head, rows)] if rows else []
+
+
+def _list_segments(settings: Settings, test: Experiment) -> list[NamedTable]:
+    """A table of the effects of each arm by segment, drawn towards their mean."""
+    head = ("segment", "rows", "effect", "interval")
+    return [
+        (
+            f"Effect of {one.arm} by {settings.segment}",
+            head,
+            [
+                (
+                    str(name),
+                    f"{rows:,.0f}",
+                    *_write_effect(mean, mean - half, mean + half, one.in_points),
+                )
+                for name, rows, mean, half in zip(
+                    one.names, one.rows, one.means, one.half_widths, strict=True
+                )
+            ],
+        )
+        for one in test.segments_
+    ]
+
+
+def _write_effect(effect: float, low: float, high: float, in_points: bool) -> tuple[str, str]:
+    """The cells of an effect and its interval."""
+    if not np.isfinite([effect, low, high]).all():
+        return format_number(effect), "too few rows"
+    value, ends = describe_effect(effect, low, high, in_points).removesuffix(")").split(" (")
+    return value, ends
 
 
 def _find_scale(test: Experiment) -> float:
@@ -149,27 +203,27 @@ def _find_scale(test: Experiment) -> float:
 
 def _make_rows(test: Experiment) -> list[EstimateRow]:
     frame, control, unit = test.to_frame(), test.arms[0], "%" if test.is_binary_ else ""
-    frame[["mean", "effect", "low", "high", "expected_loss"]] *= _find_scale(test)
+    scale = _find_scale(test)
+    frame[["mean", "effect", "low", "high"]] *= scale
     lines = []
     for arm, row in zip(test.arms, frame.itertuples(), strict=True):
         effect, interval = "control", ""
         if arm != control:
-            effect = format_number(row.effect)
-            interval = f"{format_number(row.low)} to {format_number(row.high)}"
+            ends = row.effect / scale, row.low / scale, row.high / scale
+            effect, interval = _write_effect(*ends, test.is_binary_)
         cells = (
             str(arm),
             f"{row.rows:,}",
             format_number(row.mean) + unit,
             effect,
             interval,
-            f"{100.0 * row.probability_best:.1f}%",
-            format_number(row.expected_loss),
         )
         lines.append(EstimateRow(str(arm), cells, row.effect, row.low, row.high))
     return lines
 
 
-def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
+def _make_document(settings: Settings, metrics: Metrics) -> dict[str, Any]:
+    test = metrics.primary
     decided = test.decision_
     return {
         "file": settings.file,
@@ -181,9 +235,24 @@ def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
         "undecided_reason": test.undecided_reason_,
         "expected_rows": finite(test.expected_rows_),
         "sample_ratio_p_value": test.sample_ratio_p_value_,
-        "pairs": [
-            {name: finite(value) for name, value in asdict(pair).items()} for pair in test.pairs_
+        "next": metrics.next_step_,
+        "pairs": _list_fields(test.pairs_),
+        "metrics": {name: _list_fields(each) for name, each in metrics.pairs_.items()},
+        "guardrails": [
+            _list_fields([one])[0] | {"is_kept": one.is_kept, "is_broken": one.is_broken}
+            for one in metrics.guardrails_
         ],
+        "segments": {
+            str(one.arm): {
+                "differ": one.differ,
+                "evidence": finite(one.evidence),
+                "effects": [
+                    {name: finite(value) for name, value in row.items()}
+                    for row in one.to_frame().to_dict("records")
+                ],
+            }
+            for one in test.segments_
+        },
         "arms": [
             {"arm": arm} | {name: finite(value) for name, value in row.items()}
             for arm, row in zip(test.arms, test.to_frame().to_dict("records"), strict=True)
@@ -191,10 +260,16 @@ def _make_document(settings: Settings, test: Experiment) -> dict[str, Any]:
     }
 
 
+def _list_fields(values: Iterable[Any]) -> list[dict[str, Any]]:
+    return [{name: finite(field) for name, field in asdict(one).items()} for one in values]
+
+
 def _format_value(settings: Settings) -> dict[str, str]:
     return {
         "arm": settings.arm,
         "reward": settings.reward,
+        "per": settings.per or "",
+        "segment": settings.segment or "",
         "covariates": ", ".join(settings.covariates),
         "model": settings.model,
         "planned rows": "" if settings.planned_rows is None else f"{settings.planned_rows:g}",

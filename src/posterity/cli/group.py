@@ -213,7 +213,7 @@ def categories(
     return found
 
 
-def shares(
+def named_numbers(
     ctx: click.Context, option: click.Parameter, value: str | None
 ) -> dict[str, float] | None:
     """Names and numbers, written ``A=0.8,B=0.2``."""
@@ -225,7 +225,8 @@ def shares(
         try:
             found[name.strip()] = float(number)
         except ValueError:
-            raise click.BadParameter(f"{part!r}: write an arm and its share, as in A=0.5") from None
+            how = "write a name and its number, as in A=0.5"
+            raise click.BadParameter(f"{part!r}: {how}") from None
     return found
 
 

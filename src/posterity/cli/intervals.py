@@ -15,6 +15,7 @@ from posterity.cli.reading import Reading
 from posterity.cli.tables import name_input
 from posterity.cli.text import print_json, print_notes
 from posterity.report import About, EstimateRow, intervals_report
+from posterity.report.intervals import NamedTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +48,16 @@ def report_intervals(
     over_time: Sequence[dict[str, Any]] = (),
     along: Sequence[dict[str, Any]] = (),
     unit: str = "",
+    tables: Sequence[NamedTable] = (),
 ) -> None:
-    """Print sentences and a table, or a JSON document, and draw the page if there is to be one."""
+    """Print sentences and tables, or a JSON document, and draw the page if there is to be one."""
     file = name_input(settings.file)
     if settings.as_json:
         print_json(document)
     else:
         print_lines(f"{file}: {title}", remarks, header, [line.cells for line in lines])
+        for name, head, rows in tables:
+            print_lines(f"\n{name}", (), head, rows)
     if page is not None:
         about = About(
             title=f"{os.path.basename(file)}: {title}",
@@ -61,7 +65,8 @@ def report_intervals(
             command=settings.command,
             settings=[(name, value) for name, value in shown.items() if value],
         )
-        write_text(intervals_report(about, remarks, header, lines, over_time, along, unit), page)
+        text = intervals_report(about, remarks, header, lines, over_time, along, unit, tables)
+        write_text(text, page)
     print_notes(notes, quiet=settings.quiet, page=page)
 
 

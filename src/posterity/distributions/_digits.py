@@ -21,4 +21,9 @@ def count_decimals(low: float, high: float) -> int:
     return max(1 - math.floor(math.log10(width)), 0)
 
 
+def round_rows(rows: float) -> int:
+    """To two digits: what is expected is not known better."""
+    return int(float(f"{rows:.2g}"))
+
+
 __all__ = ["count_decimals"]

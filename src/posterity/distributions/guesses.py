@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,7 +57,9 @@ def tell_call(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class TellsCalls:
-    """Estimators whose calls that do not fit are told the right one."""
+    """Classes whose calls that do not fit are told the right one."""
+
+    other_arguments: ClassVar[Mapping[str, str]] = OTHER_ARGUMENTS
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """Check the parameters; a copy, which is made without them, has them from its original."""
@@ -92,7 +94,8 @@ def _check_call(function: Callable[..., Any], *given: Any, **named: Any) -> None
     if places.pop("self", None):
         owner = given[0].__name__ if name == "__init__" else type(given[0]).__name__
         name = owner if name == "__init__" else f"{owner}.{name}"
-    told = OTHER_ARGUMENTS.get(wrong, did_you_mean(wrong, places).removeprefix("; "))
+    others = getattr(given[0] if given else None, "other_arguments", OTHER_ARGUMENTS)
+    told = others.get(wrong, did_you_mean(wrong, places).removeprefix("; "))
     if not told:
         empty = inspect.Parameter.empty
         listed = [one if how.default is empty else f"{one}=..." for one, how in places.items()]

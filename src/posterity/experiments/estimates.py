@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.looks import Look, make_frame
-from posterity.experiments.pairs import Pair, compute_lifts
+from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
+from posterity.experiments.segments import Segments, compare_segments
 from posterity.experiments.stopping import ArmSummaries, Decision, Stop
 
 Array = NDArray[np.float64]
@@ -30,10 +33,11 @@ class Estimates:
     is_binary_: bool
     _counts: Array
     _contrasts: Contrasts
+    _segments: dict[str, Contrasts]
     _ratio: SampleRatio
     _decision: Decision | None
     _looks: tuple[Look, ...]
-    _planned_end: tuple[Array, Array]
+    _planned_end: Contrasts | None
 
     @property
     def _is_broken(self) -> bool:
@@ -124,6 +128,17 @@ class Estimates:
         return tuple(pairs)
 
     @property
+    def segments_(self) -> tuple[Segments, ...]:
+        """The effect of each arm but the control in segments; empty if rows had none."""
+        return compare_segments(
+            self.arms if self._segments else self.arms[:1],
+            dict(sorted(self._segments.items())),
+            self._contrasts,
+            level=self.level,
+            in_points=self.is_binary_,
+        )
+
+    @property
     def probability_best_(self) -> dict[Any, float]:
         """Probability of each arm that its mean is the largest, for a single look."""
         return self._by_arm(self._summarize_arms().best)
@@ -188,19 +203,46 @@ class Estimates:
         Decided after 2,048 of 9,000 rows so far: new is better than all others.
         new beats old: +4.5 points (+2.2 to +6.7), +43% (+20 to +73%).
         """
-        return "\n".join([self._describe_verdict(), *map(str, self.pairs_)])
+        return "\n".join([self.verdict_, *map(str, (*self.pairs_, *self.segments_))])
 
     def _describe_effects(self) -> Look:
         (low, _), (high, _) = self._bounds()
         effects = self._contrasts.differences[1:-1, 0]
         return Look(self.n_observations_, effects, low[1:, 0], high[1:, 0])
 
-    def _describe_verdict(self) -> str:
+    @property
+    def verdict_(self) -> str:
+        """The verdict, or why there is none, in a sentence."""
         decided = self.decision_
         if decided is None:
             return f"Nothing is decided: {self.undecided_reason_}."
         rows = f"{decided.rows:,} of {self.n_observations_:,} rows so far"
         return f"Decided after {rows}: {decided.arm} {decided.reason}."
+
+    @property
+    def next_step_(self) -> str:
+        """What to do next, in a sentence."""
+        if self.decision_ is not None:
+            return f"take {self.decision_.arm}"
+        if self._is_broken:
+            return "find out why arms came in other shares, and begin again"
+        if not np.isfinite(self._bounds()[0][0][np.triu_indices(len(self.arms), 1)]).any():
+            return "go on; there are too few rows yet to tell anything"
+        more = self.expected_rows_ - self.n_observations_
+        if not 0.0 < more < LONGEST_WAIT * self.n_observations_:
+            if self.n_observations_ < (self.planned_rows or 0.0):
+                return f"go on to the {self.planned_rows:,.0f} rows that are planned"
+            return "go on, or end it without a winner; no difference is in sight"
+        return (
+            f"go on; about {round_rows(more):,} more rows tell which arm to take, if arms are as "
+            "they seem now"
+        )
+
+    def at_level(self, level: float) -> Self:
+        """The same rows with intervals of another level; a verdict is that of the level before."""
+        branch = copy.copy(self)
+        branch.level = level
+        return branch
 
     def effects_over_time(self) -> Any:
         """A pandas data frame of each arm's effect as rows came: rows, arm, effect, low, high.
@@ -237,17 +279,28 @@ class Estimates:
         return needed + self.n_observations_ - self._contrasts.rows
 
     def _bounds(self) -> tuple[Array, Array]:
-        """(2, K, K) ends of all differences and lifts; their errors share what the level leaves."""
-        known, variances = self._contrasts, self._contrasts.variances
+        """(2, K, K) ends of all differences and lifts; their errors share what the level leaves.
+
+        Later looks keep what was known when the planned rows had come.
+        """
+        low, high = self._bound(self._contrasts)
+        if self._planned_end is None:
+            return low, high
+        then = self._bound(self._planned_end)
+        return np.maximum(low, then[0]), np.minimum(high, then[1])
+
+    def _bound(self, known: Contrasts) -> tuple[Array, Array]:
+        variances = known.variances
         radius = known.compute_half_widths(self._level_of_pairs, self._planned_scores)[:-1, :-1]
+        if self.is_binary_:  # of a share nothing is known that is not known to a whole
+            radius = np.where(radius < 1.0, radius, np.inf)
         differences = np.nan_to_num(known.differences[:-1])
         with np.errstate(invalid="ignore", divide="ignore"):
             errors = radius / np.sqrt(variances[:-1, :-1])
         lifts = compute_lifts(differences[:, -1], variances, errors)
-        low, high = self._planned_end
         return (
-            np.maximum(low, [differences[:, :-1] - radius, lifts[0]]),
-            np.minimum(high, [differences[:, :-1] + radius, lifts[1]]),
+            np.array([differences[:, :-1] - radius, lifts[0]]),
+            np.array([differences[:, :-1] + radius, lifts[1]]),
         )
 
     def _summarize_arms(self) -> ArmSummaries:

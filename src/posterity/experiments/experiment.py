@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import TellsCalls, refuse_guess, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
+from posterity.experiments.hints import OTHER_ARGUMENTS, OUR_NAMES, TEXT_HINT
+from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
+from posterity.experiments.segments import add_rows, read_segments
 from posterity.experiments.stopping import AnytimeValid, Decision, Stop
 from posterity.io.rounds import (
     RoundColumns,
@@ -36,19 +39,8 @@ Array = NDArray[np.float64]
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5
 
-# What other libraries call it.
-_OBSERVE_HINT = "observe_rows(arms, rewards), or observe(frame, arm=..., reward=...)"
-OUR_NAMES = {
-    **dict.fromkeys(("add", "fit", "learn", "learn_one", "partial_fit", "update"), _OBSERVE_HINT),
-    **dict.fromkeys(("decide", "winner"), "decision_, the verdict"),
-    **dict.fromkeys(("conf_int", "confint", "interval"), "interval_"),
-    **dict.fromkeys(("p_value", "pvalue"), "interval_, which holds at any look, or decision_"),
-    **dict.fromkeys(("result", "results", "summary"), "report(), or to_frame()"),
-    "plot": "effects_over_time(), whose table has rows, effect, low and high of each arm",
-}
 
-
-class Experiment(Estimates):
+class Experiment(Estimates, TellsCalls):
     """An A/B/n test that you may look at, and stop, at any time.
 
     Each row's reward is first predicted for all arms, from covariates and what was learned before,
@@ -113,6 +105,8 @@ class Experiment(Estimates):
     True
     """
 
+    other_arguments = OTHER_ARGUMENTS
+
     if not TYPE_CHECKING:  # else every attribute would seem to be there
 
         def __getattr__(self, name: str) -> Any:
@@ -165,13 +159,11 @@ class Experiment(Estimates):
         self._features: tuple[str, ...] | None = None
         self._levels: dict[str, tuple[str, ...]] = {}
         self._counts = np.zeros(count)
+        self._linearized: Linearized | None = None
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
-        # What is known when the planned rows have come, which later looks keep.
-        self._planned_end = (
-            np.full((2, count, count), -np.inf),
-            np.full((2, count, count), np.inf),
-        )
+        self._segments: dict[str, Contrasts] = {}
+        self._planned_end: Contrasts | None = None
         self._looks: tuple[Look, ...] = ()
         self._ratio = SampleRatio(count)
 
@@ -181,6 +173,7 @@ class Experiment(Estimates):
 
     # ---- rows ------------------------------------------------------------------------------------
 
+    @tell_call
     @atomic
     def observe(
         self,
@@ -188,8 +181,10 @@ class Experiment(Estimates):
         *,
         arm: str = "arm",
         reward: str = "reward",
+        per: str | None = None,
         covariates: Sequence[str] | str = (),
         propensities: Mapping[Any, str] | str | None = None,
+        segment: str | None = None,
         missing: Literal["error", "skip", "mean", "level"] = "error",
     ) -> Self:
         """Learn rows of a table, in order, and update the estimates.
@@ -199,12 +194,20 @@ class Experiment(Estimates):
         table : path, data frame, Arrow table or reader, database cursor, or iterable of these
         arm, reward : str
             Columns of the arm that each row was given, and of its reward.
+        per : str, optional
+            Column of what rewards are divided by, for the ratio of their sums: with a row for each
+            user, of what it spent and its sessions, revenue per session. Rows are what arms were
+            drawn for, so sessions of a user may be alike.
         covariates : str or sequence of str
             Columns that were known before: numbers, or categories, whose levels are those of the
             first rows.
         propensities : mapping of arm to column, or pattern, optional
             Columns of the probabilities that arms had in each row; ``"p_*"`` stands for p_old,
             p_new and so on.
+        segment : str, optional
+            A covariate, such as the country, between whose values the effect may differ:
+            ``segments_`` says how much it does. Of a ratio, how far a segment lies from the whole
+            is multiplied by its share of ``per`` beside its share of rows.
         missing : {"error", "skip", "mean", "level"}
             What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
             rows: a missing category is a level, and a missing number the mean of this table so far.
@@ -215,8 +218,14 @@ class Experiment(Estimates):
         posterity.io.TableError
             For columns that are not there, and values that can't be; nothing was learned then.
         """
+        for what, name in (("arm", arm), ("reward", reward), ("per", per), ("segment", segment)):
+            if not isinstance(name, str | None):
+                raise TypeError(f"{what} is {name!r}: name one column; Metrics has several rewards")
         features = [covariates] if isinstance(covariates, str) else list(covariates)
-        columns = RoundColumns(arm=arm, reward=reward, propensities=propensities, features=features)
+        features += [] if segment is None or segment in features else [segment]
+        columns = RoundColumns(
+            arm=arm, reward=reward, per=per, propensities=propensities, features=features
+        )
         rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
         if self._features not in (None, rounds.feature_names):
             raise ValueError(
@@ -224,9 +233,15 @@ class Experiment(Estimates):
                 f"{list(self._features or ())}: give the same"
             )
         self._features, self._levels = rounds.feature_names, rounds.levels
-        self._learn(rounds)
+        names = rounds.feature_names
+        self._learn(
+            rounds
+            if segment is None
+            else (replace(one, segments=read_segments(one.X, names, segment)) for one in rounds)
+        )
         return self
 
+    @tell_call
     @atomic
     def observe_rows(
         self,
@@ -234,20 +249,33 @@ class Experiment(Estimates):
         rewards: ArrayLike,
         X: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
+        *,
+        per: ArrayLike | None = None,
+        segments: ArrayLike | None = None,
     ) -> Self:
-        """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K)."""
+        """Learn rows of arrays: arms (n,), rewards (n,), covariates (n, m), propensities (n, K).
+
+        And ``per`` (n,), what rewards are divided by, and ``segments`` (n,), as in :meth:`observe`.
+        """
         if np.ndim(arms) != 1:
             raise ValueError(f"arms has shape {np.shape(arms)}: give the name of one arm a row")
         places, every_arm = find_arms(arms, self.arms), len(self.arms)
         n = len(places)
-        contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
+        try:
+            contexts = np.zeros((n, 0)) if X is None else read_floats(X, "X")
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{error}; {TEXT_HINT}") from error
         contexts = contexts[:, None] if contexts.ndim == 1 else contexts
         earned = read_rewards(rewards)
         every = None if propensities is None else read_floats(propensities, "propensities")
-        shapes = (contexts.shape[:1], earned.shape, (n,) if every is None else every.shape[:1])
-        if contexts.ndim != 2 or any(shape != (n,) for shape in shapes):
+        parts = None if per is None else read_floats(per, "per")
+        split = None if segments is None else np.asarray(segments).astype(str)
+        shapes = {contexts.shape[:1], earned.shape}
+        shapes |= {values.shape for values in (parts, split) if values is not None}
+        if contexts.ndim != 2 or shapes != {(n,)} or (every is not None and len(every) != n):
             raise ValueError(
-                f"there are {n} rows of arms: rewards, X and propensities must have the same length"
+                f"there are {n} rows of arms: rewards, X and propensities must have the same "
+                "length, as must per and segments"
             )
         if every is not None and every.shape != (n, every_arm):
             raise ValueError(
@@ -262,7 +290,8 @@ class Experiment(Estimates):
                 f"{list(self._features or ())}: give the same"
             )
         self._features = names
-        self._learn([Rounds(contexts, places, earned, own, every).check_rewards()])
+        rows = Rounds(contexts, places, earned, own, every, per=parts, segments=split)
+        self._learn([rows.check_rewards()])
         return self
 
     def _learn(self, batches: Iterable[Rounds]) -> None:
@@ -270,20 +299,46 @@ class Experiment(Estimates):
         for piece in iterate_pieces(batches, self.n_observations_, planned):
             if self.cap is not None:
                 piece = replace(piece, rewards=np.minimum(piece.rewards, self.cap))
-            shares = self._shares_of(piece)
+            piece, shares = self._linearize(piece), self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
             if self._counts.min() >= _LEARNED_FIRST:
-                if self._contrasts.rows == 0:
-                    self._contrasts.pivot = float(expected.mean())
-                self._contrasts.add(piece.arms, piece.rewards, expected, shares)
+                self._score(piece, expected, shares)
             self._ratio.add(piece.arms, shares)
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
             self.n_observations_ += len(piece)
             if self.n_observations_ == planned:
-                self._planned_end = self._bounds()
+                self._planned_end = copy.copy(self._contrasts)
             self._look()
+
+    def _score(self, piece: Rounds, expected: Array, shares: Array) -> None:
+        """Add rows to what is known of all, and to what is known of their segments."""
+        if self._contrasts.rows == 0:
+            self._contrasts.pivot = float(expected.mean())
+        self._contrasts.add(piece.arms, piece.rewards, expected, shares)
+        if piece.segments is not None:
+            self._segments = add_rows(self._segments, self._contrasts, piece, expected, shares)
+
+    def _linearize(self, piece: Rounds) -> Rounds:
+        """The rows, with rewards whose means are ratios of sums where they are divided."""
+        if self.n_observations_ and (piece.per is None) is not (self._linearized is None):
+            raise ValueError(
+                "some rows say what their rewards are divided by, and others do not: give per= "
+                "with all rows, or with none"
+            )
+        if piece.per is None:
+            return piece
+        if self.reward_range is not None:
+            raise ValueError(
+                "reward_range is of rewards, and per= makes ratios of them: leave one out"
+            )
+        self.is_binary_ = False
+        former = self._linearized or Linearized.of(len(self.arms))
+        self._linearized = former.add(piece.arms, piece.rewards, piece.per)
+        known = former if self.n_observations_ else self._linearized
+        rewards = known.convert(piece.arms, piece.rewards, piece.per)
+        return replace(piece, rewards=rewards, per=None)
 
     def _look(self) -> None:
         """Note the effects, and decide if the rule does."""

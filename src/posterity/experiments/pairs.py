@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions._digits import count_decimals
+from posterity.distributions._digits import count_decimals, round_rows
 
 Array = NDArray[np.float64]
 
@@ -77,21 +77,25 @@ class Pair:
         return f"{self.arm} against {self.other}: not decided, {self._describe_effect()}{waits}."
 
     def _describe_effect(self) -> str:
-        scale, unit = (100.0, " points") if self.in_points else (1.0, "")
-        decimals = count_decimals(scale * self.low, scale * self.high)
-        effect, low, high = (
-            f"{scale * one:+,.{decimals}f}" for one in (self.effect, self.low, self.high)
-        )
-        told = f"{effect}{unit} ({low} to {high})"
+        told = describe_effect(self.effect, self.low, self.high, self.in_points)
         if not math.isfinite(self.lift_low + self.lift_high):
             return told
         ends = f"{100.0 * self.lift_low:+.0f} to {100.0 * self.lift_high:+.0f}%"
         return f"{told}, {100.0 * self.lift:+.0f}% ({ends})"
 
 
-def round_rows(rows: float) -> int:
-    """To two digits: what is expected is not known better."""
-    return int(float(f"{rows:.2g}"))
+def describe_effect(effect: float, low: float, high: float, in_points: bool) -> str:
+    """A difference and its interval, in as many digits as these show.
+
+    Examples
+    --------
+    >>> describe_effect(0.0125, 0.002, 0.023, True)
+    '+1.2 points (+0.2 to +2.3)'
+    """
+    scale, unit = (100.0, " points") if in_points else (1.0, "")
+    decimals = count_decimals(scale * low, scale * high)
+    shown = [f"{scale * one:+,.{decimals}f}" for one in (effect, low, high)]
+    return f"{shown[0]}{unit} ({shown[1]} to {shown[2]})"
 
 
 def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array, Array]:
@@ -123,4 +127,4 @@ def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array,
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
 
 
-__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "round_rows"]
+__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "describe_effect"]

@@ -42,6 +42,8 @@ class Rounds:
         Probability with which it was chosen.
     propensities : (n, K), optional
         Those of all arms.
+    per, segments : (n,), optional
+        What rewards are divided by; and names of segments, whose effects may differ.
     """
 
     X: Array
@@ -50,21 +52,17 @@ class Rounds:
     propensity: Array | None = None
     propensities: Array | None = None
     first: int = 0
+    per: Array | None = None
+    segments: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.arms)
 
     def of(self, rows: slice | NDArray[Any]) -> Rounds:
         """Return some of the decisions."""
-        own, every = self.propensity, self.propensities
-        return Rounds(
-            self.X[rows],
-            self.arms[rows],
-            self.rewards[rows],
-            None if own is None else own[rows],
-            None if every is None else every[rows],
-            self.first + ((rows.start or 0) if isinstance(rows, slice) else 0),
-        )
+        arrays = {name: values for name, values in vars(self).items() if np.ndim(values)}
+        first = self.first + ((rows.start or 0) if isinstance(rows, slice) else 0)
+        return replace(self, first=first, **{name: it[rows] for name, it in arrays.items()})
 
     def check_rewards(self) -> Rounds:
         """The same, or :class:`TableError` for what can't be a propensity or a reward."""
@@ -78,6 +76,9 @@ class Rounds:
             outside = ~((self.propensity > 0.0) & (self.propensity <= 1.0))
             rule = "must lie above 0 and be 1 at most: it is the chance that this arm had"
             self._refuse("propensity", self.propensity, outside, rule)
+        if self.per is not None:
+            outside = ~((self.per >= 0.0) & (self.per < np.inf))
+            self._refuse("denominator", self.per, outside, "must be finite, and 0 or more")
         return self
 
     def _refuse(self, what: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
@@ -136,6 +137,7 @@ class RoundColumns:
 
     arm: str
     reward: str
+    per: str | None = None
     propensity: str | None = None
     propensities: Mapping[Any, str] | str | None = None
     features: Sequence[str] | None = None
@@ -162,8 +164,8 @@ class RoundTable:
         self._table, self._columns, self.arms = table, columns, arms
         self._stream = stream
         self._text = any(isinstance(arm, str) for arm in arms)
-        self._list_propensity_columns = _list_propensity_columns(columns, arms)
-        last = len(self._list_propensity_columns) + (len(arms) if self._text else 1)
+        self._number_columns = _list_number_columns(columns, arms)
+        last = len(self._number_columns) + (len(arms) if self._text else 1)
         self.feature_names = stream.feature_names[: len(stream.feature_names) - last]
         self.levels = {name: its for name, its in stream.levels.items() if name != columns.arm}
 
@@ -172,18 +174,14 @@ class RoundTable:
         for batch in self._stream.batches():
             self._refuse_filled_roles()
             more = len(batch.y)
-            propensity_columns = batch.X[:, m : m + len(self._list_propensity_columns)]
-            arms = self._read_arm_indices(
-                batch.X[:, m + len(self._list_propensity_columns) :], done
-            )
-            yield self._make_rounds(
-                batch.X[:, :m], arms, batch.y, propensity_columns, done
-            ).check_rewards()
+            X, numbers, arms = np.split(batch.X, [m, m + len(self._number_columns)], axis=1)
+            places = self._read_arm_indices(arms, done)
+            yield self._make_rounds(X, places, batch.y, numbers, done).check_rewards()
             done += more
 
     def _refuse_filled_roles(self) -> None:
         """Means are for contexts: an arm or a propensity that is missing has none."""
-        for name in (self._columns.arm, *self._list_propensity_columns):
+        for name in (self._columns.arm, *self._number_columns):
             if self._stream.n_missing[name] > self._stream.n_left_out[name]:
                 raise TableError(
                     f"column {name!r} has missing values, and only those of covariates are filled "
@@ -192,16 +190,17 @@ class RoundTable:
                     before="; ",
                 )
 
-    def _make_rounds(
-        self, X: Array, arms: Index, y: Array, propensity_columns: Array, done: int
-    ) -> Rounds:
-        propensity = propensity_columns[:, 0].copy() if self._columns.propensity else None
+    def _make_rounds(self, X: Array, arms: Index, y: Array, numbers: Array, done: int) -> Rounds:
+        per, propensity = (
+            numbers[:, self._number_columns.index(name)].copy() if name else None
+            for name in (self._columns.per, self._columns.propensity)
+        )
         propensities = None
         if self._columns.propensities is not None:
-            propensities = np.ascontiguousarray(propensity_columns[:, -len(self.arms) :])
+            propensities = np.ascontiguousarray(numbers[:, -len(self.arms) :])
             if propensity is None:
                 propensity = propensities[np.arange(len(arms)), arms]
-        return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done)
+        return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done, per)
 
     def _read_arm_indices(self, columns: Array, done: int) -> Index:
         """Places of arms, of their columns of zeros and ones, or of their number."""
@@ -247,7 +246,7 @@ def open_rounds(
     """
     source = open_any(table)
     present = list(source.schema.names)
-    for role in ("arm", "reward", "propensity", "id"):
+    for role in ("arm", "reward", "per", "propensity", "id"):
         named = getattr(columns, role)
         require([] if named is None else [named], present, role)
     goal = TargetRewards(columns.reward)
@@ -260,8 +259,8 @@ def open_rounds(
             )
         found = _scan_arms(source, columns)
         propensities = found if propensities is None else propensities
-    for name in _list_propensity_columns(columns, propensities):
-        check_numbers(source, name, "propensity")
+    for name in _list_number_columns(columns, propensities):
+        check_numbers(source, name, "denominator" if name == columns.per else "propensity")
     ordinary = [name for name in present if name not in source.set_aside]
     names = _list_used_columns(columns, ordinary, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
@@ -355,16 +354,16 @@ def _list_columns(
     return replace(columns, propensities=given), names
 
 
-def _list_propensity_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
-    """Columns of propensities, the chosen arm's first."""
-    own = [] if columns.propensity is None else [columns.propensity]
+def _list_number_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str]:
+    """Columns of denominators and of propensities, those of all arms last."""
+    own = [name for name in (columns.per, columns.propensity) if name is not None]
     given = columns.propensities
     return own + ([] if given is None else [given[arm] for arm in arms])
 
 
 def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
-    propensity_columns = _list_propensity_columns(columns, arms)
-    special = {columns.arm, columns.reward, columns.id, *propensity_columns}
+    number_columns = _list_number_columns(columns, arms)
+    special = {columns.arm, columns.reward, columns.id, *number_columns}
     chosen = present if columns.features is None else list(columns.features)
     require(columns.features or [], present, "feature")
     require(columns.drop, present, "column to drop")
@@ -374,7 +373,7 @@ def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence
             f"{twice[0]!r} is a feature and has another role as well: leave it out of the features"
         )
     left = [name for name in chosen if name not in special and name not in columns.drop]
-    return [*left, *propensity_columns, columns.arm]
+    return [*left, *number_columns, columns.arm]
 
 
 def _scan_arms(source: Source, columns: RoundColumns) -> tuple[Any, ...]:

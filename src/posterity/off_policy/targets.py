@@ -196,7 +196,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         For what is none of these.
     """
     if isinstance(policy, Always) or _is_arm(policy, arms):
-        return StochasticPolicy(_same(_choose_arms(policy, arms)))
+        return StochasticPolicy(_same(_choose_arms(policy, arms)), complete=False)
     if isinstance(policy, str) and policy == "logged":
         return Logged()
     if isinstance(policy, str) and policy == "uniform":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from posterity.distributions._digits import round_rows
 from posterity.off_policy.evaluation import (
     FEWEST_EFFECTIVE_ROWS,
     check_log,
@@ -67,6 +68,12 @@ class WhatIf:
         earned = f"The log's policy earned {_write(logged)[0]} a decision"
         if math.isnan(logged.value):
             earned = "Of the log's own policy nothing is known"
+        if self.missing_rows:
+            return (
+                f"{earned}. The log is too small to tell what another policy would have earned: it "
+                f"has {_count(self.evaluation.rows)}, and about {self.missing_rows:,} more are "
+                "needed."
+            )
         if better:
             best = better[0]
             (value, low, high), least = _write(best), best.low - logged.high
@@ -85,9 +92,25 @@ class WhatIf:
         )
 
     @property
+    def missing_rows(self) -> int:
+        """About how many decisions the log lacks before anything can be told; 0 if it has enough.
+
+        The policy of which it knows most, but its own, is to have thirty effective rows.
+        """
+        rows, own = self.evaluation.rows, self.evaluation.support
+        known = [own[one.policy].effective_rows for one in self._compare()[1]]
+        effective = np.fmax.reduce([0.0, *known]) if self.has_propensities else rows
+        if not known or effective >= FEWEST_EFFECTIVE_ROWS:
+            return 0
+        return max(round_rows(rows * (FEWEST_EFFECTIVE_ROWS / max(effective, 1.0) - 1.0)), 1)
+
+    @property
     def next_steps(self) -> tuple[str, ...]:
         """What to do next, in sentences."""
         logged, others, better = self._compare()
+        if self.missing_rows:
+            more = f"about {self.missing_rows:,} decisions more"
+            return (f"Collect {more}, with the probability of each choice, and ask again.",)
         steps = []
         if better:
             steps.append(f"Use {better[0].policy!r}, and log the probability of each choice again.")
@@ -135,7 +158,7 @@ class WhatIf:
         rows = self.evaluation.rows * ((widths / apart) ** 2 - 1.0)
         return (
             f" If {best.policy!r} is better by {_plain(apart, 2)}, as it seems, about "
-            f"{_round(rows)} decisions more will show it."
+            f"{round_rows(max(rows, 1.0)):,} decisions more will show it."
         )
 
     def _explain(self, one: Estimate) -> list[str]:
@@ -148,10 +171,10 @@ class WhatIf:
             ]
         effective = support.effective_rows
         if 0.0 < effective < FEWEST_EFFECTIVE_ROWS:
-            rows = support.rows * (FEWEST_EFFECTIVE_ROWS / effective - 1.0)
+            rows = max(support.rows * (FEWEST_EFFECTIVE_ROWS / effective - 1.0), 1.0)
             return [
                 f"Of {one.policy!r} the log knows only as much as {_count(effective)} of its own "
-                f"would tell: collect about {_round(rows)} more, or raise the floor."
+                f"would tell: collect about {round_rows(rows):,} more, or raise the floor."
             ]
         end = "" if one.note.endswith("?") else "."
         return [f"{one.policy!r}: {one.note}{end}"] if one.note else []
@@ -204,11 +227,16 @@ def what_if(
     ("'always blue' would have earned 0.3012 a decision (", "Use 'always blue',")
     """
     check_log(log)
+    policies = None if policies is None else name_policies(policies)
+    if policies is not None and str(policies.get(LOGGED, LOGGED)) != LOGGED:
+        raise ValueError(
+            f"a policy is called {LOGGED!r}, as the log's own is in the answer: give another name"
+        )
     if policies is None:
         policies = {f"always {arm}": Always(arm) for arm in log.arms} | {"uniform": "uniform"}
     evaluation = evaluate(
         log,
-        {**name_policies(policies), LOGGED: "logged"},
+        {**policies, LOGGED: "logged"},
         methods or (METHODS if log.has_propensities else WITHOUT_PROPENSITIES),
         level=level,
         reward_range=reward_range,
@@ -273,11 +301,6 @@ def _plain(number: float, digits: int) -> str:
     """A number in so many digits; large ones whole, not as powers of ten."""
     shown = f"{number:.{digits}g}"
     return f"{number:,.0f}" if "e+" in shown else shown
-
-
-def _round(rows: float) -> str:
-    """A number of rows, in two digits."""
-    return f"{float(f'{max(rows, 1.0):.2g}'):,.0f}"
 
 
 __all__ = ["WhatIf", "what_if"]

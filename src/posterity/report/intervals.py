@@ -12,6 +12,8 @@ from posterity.report import charts
 from posterity.report.page import Html, Page, table, tag
 from posterity.report.validation import About, describe_command
 
+# A title, headings, and the cells of each row.
+NamedTable = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 # Share of the rows from which on intervals are drawn whole.
 _LATE = 0.05
 
@@ -43,6 +45,7 @@ def intervals_report(
     over_time: Sequence[dict[str, Any]] = (),
     along: Sequence[dict[str, Any]] = (),
     unit: str = "",
+    tables: Sequence[NamedTable] = (),
 ) -> str:
     """Make a self-contained HTML page about estimates with intervals.
 
@@ -61,6 +64,8 @@ def intervals_report(
         What each arm of a log earned in parts of it, and how probable it was.
     unit : str
         Of the estimates; default that of the target.
+    tables : sequence of (title, headings, rows), optional
+        More numbers.
 
     Returns
     -------
@@ -110,6 +115,8 @@ def intervals_report(
     if along:
         _draw_arms(page, unit, along)
     page.section("The numbers", numbers)
+    for title, head, rows in tables:
+        page.section(title, table(head, rows))
     describe_command(page, about)
     return page.html()
 
@@ -168,4 +175,4 @@ def _draw_zero(axis: str) -> charts.Spec:
     return charts.layer("rule", {axis: {"datum": 0}}, color="#777", strokeDash=[2, 2])
 
 
-__all__ = ["EstimateRow", "intervals_report"]
+__all__ = ["EstimateRow", "NamedTable", "intervals_report"]
