@@ -16,7 +16,7 @@ import msgspec
 import sqlalchemy as sql
 
 from posterity.files import dumps
-from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
+from posterity.service.changes import check_name, check_predictor, check_ranges, refuse_other
 from posterity.service.errors import ClaimedError, RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.follow import Follower
@@ -261,7 +261,7 @@ class Engine:
 
     def _prepare(self, name: str, settings: Any) -> Served:
         """A model of its first version; raises where it can't be."""
-        check = check_ranges if isinstance(settings, ExperimentSettings) else check_features
+        check = check_ranges if isinstance(settings, ExperimentSettings) else check_predictor
         check(settings)
         served = self._build(name, 1, settings)
         served.check_settings()

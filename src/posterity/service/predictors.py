@@ -176,7 +176,8 @@ class Predictor(Learner):
             else:
                 return trial, targets[0]
         message = f"no row could be learned: {failures[0]}"
-        raise RefusedError(422, message, "parameters") from failures[0]
+        field = "formula" if self.settings.formula else "parameters"
+        raise RefusedError(422, message, field) from failures[0]
 
     def _check_roles(self) -> None:
         """Refuse offsets and exposures that are no features, or of what is no count."""

@@ -93,6 +93,17 @@ def find_kind(value: Any) -> str:
     return "category"
 
 
+def list_parts(name: str, kind: Any) -> list[str]:
+    """The columns that a model learns of one, by its kind or its levels.
+
+    Examples
+    --------
+    >>> list_parts("day", "date"), list_parts("shop", ["a", "b"])
+    (['day.weekday', 'day.month'], ['shop'])
+    """
+    return [name + part for part in KINDS[_name_kind(kind)].parts]
+
+
 def list_levels(kinds: Mapping[str, Any]) -> dict[str, list[str]]:
     """Columns whose levels are known beforehand: those that are listed, and parts of dates.
 
