@@ -93,13 +93,18 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     content = client.download("predictors", "p")
     assert client.upload("again", content, level=0.5) == {"name": "again", "version": 1}
 
+    assert [one["name"] for one in client.models("predictors")] == ["p", "again"]
+
+    waits = AsyncClient(client.token, client.url)
+
     async def ask() -> tuple[Any, Any]:
-        waits = AsyncClient(client.token, client.url)
         batch = waits.predict_batch("again", [[3.0]])
         return await asyncio.gather(waits.predict("p", [3.0]), batch)
 
     one, (same,) = asyncio.run(ask())
     assert (same["mean"], same["level"]) == (one["mean"], 0.5)
+    assert client.delete("predictors", "p") == {"status": "deleted", "total": None}
+    assert [one["name"] for one in asyncio.run(waits.models("predictors"))] == ["again"]
     with pytest.raises(ValueError, match="401"):
         Client("nobody", client.url).state("predictors", "p")
 

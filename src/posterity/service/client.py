@@ -76,6 +76,15 @@ class Client:
         """
         return self._ask("GET", kind, name, "", None)
 
+    def models(self, kind: str) -> list[Answer]:
+        """All "experiments" or "predictors", each as in :meth:`state`, in the order of creation."""
+        told: list[Answer] = json.loads(self._send("GET", f"/v1/{kind}", None))[kind]
+        return told
+
+    def delete(self, kind: str, name: str) -> Answer:
+        """Delete one of the "experiments" or "predictors" with its log; its name is free again."""
+        return self._ask("DELETE", kind, name, "", None)
+
     def decide(self, /, experiment: str, context: Values = (), **how: Any) -> Answer:
         """An arm for a context.
 
@@ -168,16 +177,16 @@ class Client:
 
     def download(self, kind: str, name: str) -> bytes:
         """The model file of one of the "experiments" or "predictors"."""
-        return self._send("GET", kind, name, "/model", None)
+        return self._send("GET", _make_path(kind, name, "/model"), None)
 
     def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Answer:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body, default=_spell).encode()
-        answer: Answer = json.loads(self._send(method, kind, name, what, body))
+        answer: Answer = json.loads(self._send(method, _make_path(kind, name, what), body))
         return answer
 
-    def _send(self, method: str, kind: str, name: str, what: str, content: bytes | None) -> bytes:
-        url = f"{self.url}/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
+    def _send(self, method: str, path: str, content: bytes | None) -> bytes:
+        url = f"{self.url}{path}"
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         for attempt in range(self.tries):
             request = urllib.request.Request(url, content, headers, method=method)
@@ -194,6 +203,10 @@ class Client:
                     raise
             time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
+
+
+def _make_path(kind: str, name: str, what: str) -> str:
+    return f"/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
 
 
 def _in_thread(
@@ -228,6 +241,8 @@ class AsyncClient:
 
     put = _in_thread(Client.put)
     state = _in_thread(Client.state)
+    models = _in_thread(Client.models)
+    delete = _in_thread(Client.delete)
     decide = _in_thread(Client.decide)
     reward = _in_thread(Client.reward)
     predict = _in_thread(Client.predict)

@@ -15,7 +15,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
-from posterity.service import logs, personalizer
+from posterity.service import catalog, logs, personalizer
 from posterity.service import messages as say
 from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
@@ -83,12 +83,12 @@ class Endpoint:
 
 async def put_experiment(call: Call) -> Any:
     """Create an experiment, or change its settings."""
-    return await call.engine.put(call.name, call.body, call.token)
+    return await catalog.put(call.engine, call.name, call.body, call.token)
 
 
 async def put_predictor(call: Call) -> Any:
     """Create a predictor."""
-    return await call.engine.put(call.name, call.body, call.token)
+    return await catalog.put(call.engine, call.name, call.body, call.token)
 
 
 async def decide(call: Call) -> Any:
@@ -132,6 +132,26 @@ async def get_predictor(call: Call) -> Any:
     return describe_state(call.engine.predictor(call.name))
 
 
+async def delete_experiment(call: Call) -> Any:
+    """Delete an experiment with its decisions, its rewards and its snapshots."""
+    return await catalog.delete(call.engine, call.engine.experiment, call.name, call.token)
+
+
+async def delete_predictor(call: Call) -> Any:
+    """Delete a predictor with its rows, its file and its snapshots."""
+    return await catalog.delete(call.engine, call.engine.predictor, call.name, call.token)
+
+
+async def list_experiments(call: Call) -> Any:
+    """All experiments, each with its settings."""
+    return {"experiments": catalog.list_models(call.engine, "experiment", describe_state)}
+
+
+async def list_predictors(call: Call) -> Any:
+    """All predictors, each with its settings and scores."""
+    return {"predictors": catalog.list_models(call.engine, "predictor", describe_state)}
+
+
 async def get_experiment_model(call: Call) -> Any:
     """The bandit as a model file, which ``posterity.load`` reads."""
     return await _send_model(call.engine, call.engine.experiment(call.name))
@@ -140,7 +160,7 @@ async def get_experiment_model(call: Call) -> Any:
 async def put_predictor_model(call: Call) -> Any:
     """Create a predictor from a model file; settings follow the question mark."""
     settings = await call.engine.read(read_upload, call.body, dict(call.query))
-    return await call.engine.put(call.name, settings, call.token)
+    return await catalog.put(call.engine, call.name, settings, call.token)
 
 
 async def get_predictor_model(call: Call) -> Any:
@@ -302,8 +322,10 @@ _EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
 _BATCH_BYTES, _FILE_BYTES = 1_048_576, 16_777_216
 
 ENDPOINTS = (
+    Endpoint("GET", "/v1/experiments", "read", None, list_experiments),
     Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
     Endpoint("GET", _EXPERIMENT, "read", None, get_experiment),
+    Endpoint("DELETE", _EXPERIMENT, "admin", None, delete_experiment),
     Endpoint("POST", _EXPERIMENT + "/decide", "decide", say.Decide, decide),
     Endpoint(
         "POST", _EXPERIMENT + "/decide/batch", "decide", say.DecideBatch, decide_batch, _BATCH_BYTES
@@ -325,8 +347,10 @@ ENDPOINTS = (
         status=204,
     ),
     Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
+    Endpoint("GET", "/v1/predictors", "read", None, list_predictors),
     Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
     Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
+    Endpoint("DELETE", _PREDICTOR, "admin", None, delete_predictor),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
     Endpoint(
         "POST", _PREDICTOR + "/learn/batch", "decide", say.LearnBatch, learn_batch, _BATCH_BYTES
