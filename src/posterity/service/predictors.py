@@ -9,6 +9,7 @@ from inspect import signature
 from itertools import cycle
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
@@ -22,6 +23,7 @@ from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import LogEntries, Store
+from posterity.service.watch import Watch
 from posterity.service.writing import Group, Record, keep_row
 
 Array = NDArray[np.float64]
@@ -137,6 +139,7 @@ class Predictor(Learner):
         super().__init__(name, model, notes, learned_through)
         self.rows = make_rows(settings, model, notes or {})
         known = {one.name for one in fields(Scores)}
+        self.watch = msgspec.json.decode((notes or {}).get("watch", "{}"), type=Watch)
         self.scores = Scores(**{key: value for key, value in (notes or {}).items() if key in known})
 
     def check_settings(self) -> None:
@@ -209,7 +212,8 @@ class Predictor(Learner):
     @property
     def notes(self) -> dict[str, Any]:
         """What goes into a snapshot beside the model."""
-        return {**asdict(self.scores), **self.rows.notes, **super().notes}
+        watched = msgspec.json.encode(self.watch).decode()
+        return {**asdict(self.scores), "watch": watched, **self.rows.notes, **super().notes}
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -328,6 +332,10 @@ class Predictor(Learner):
         self.scores.add(entry)
         if entry["kind"] == "learn":
             self.rows.note(entry["x"])
+            changed = self.watch.add(self.rows.list_values(entry["x"]))
+            if changed is not None:
+                held = self.scores.find_alarm(self.settings.level)
+                self.watch.note(entry["at"], [*changed, *([f"coverage: {held}"] if held else [])])
 
     def read_change(self, entry: Record) -> Change:
         """What an entry changes of its row."""

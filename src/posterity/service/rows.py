@@ -72,6 +72,10 @@ class Rows(ABC):
         """The numbers of a row, in a fixed order."""
 
     @abstractmethod
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """Numbers and levels as they were sent, by feature; None is missing, and dates are out."""
+
+    @abstractmethod
     def open(self, rows: Sequence[bytes]) -> tuple[Any, Added]:
         """Rows as models take many, and their offsets and exposures (n,)."""
 
@@ -127,6 +131,14 @@ class NumberRows(Rows):
         """All of them."""
         numbers: list[float] = np.frombuffer(x).tolist()
         return numbers
+
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """All of them; the number of a level as text."""
+        values: dict[str, Any] = dict(zip(self._features, self.list_numbers(x), strict=False))
+        for name, levels in self.settings.levels.items():
+            place = int(values[name])
+            values[name] = levels[place - 1] if place else ""
+        return values
 
     def open(self, rows: Sequence[bytes]) -> tuple[Array, Added]:
         """An array (n, m)."""

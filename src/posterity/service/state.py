@@ -46,6 +46,8 @@ def describe_state(served: Served) -> dict[str, Any]:
     }
     if isinstance(served, Predictor):
         state["schema"], state["scores"] = served.rows.kinds, served.scores.state()
+        state["unusual"] = served.watch.alarms
+        state["events"] = [{"at": at, "told": told} for at, told in served.watch.events]
     return state
 
 
@@ -303,10 +305,9 @@ _SCORES = ("rmse", "coverage", "recent_coverage", "log_score", "error_ratio", "s
 
 
 def find_alarms(engine: Engine) -> dict[str, str]:
-    """What is wrong with the intervals of which predictor."""
-    predictors = [one for one in engine.models.values() if isinstance(one, Predictor)]
-    found = {one.name: one.scores.find_alarm(one.settings.level) for one in predictors}
-    return {name: alarm for name, alarm in found.items() if alarm}
+    """What is unusual about the features and the intervals of which predictor."""
+    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    return {one.name: "; ".join(one.watch.alarms) for one in predictors if one.watch.alarms}
 
 
 def format_metrics(engine: Engine) -> str:
@@ -315,12 +316,19 @@ def format_metrics(engine: Engine) -> str:
     for name, count in engine.counts.items():
         lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
-    scored = [one for one in engine.models.values() if isinstance(one, Predictor) and one.scores.n]
+    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    scores = [(one.name, one.scores.state()) for one in predictors if one.scores.n]
     for score in _SCORES:
-        lines.append(f"# TYPE posterity_predictor_{score} gauge")
-        for served in scored:
-            value = served.scores.state()[score]
-            if value is not None:
-                label = json.dumps(served.name, ensure_ascii=False)
-                lines.append(f"posterity_predictor_{score}{{name={label}}} {value}")
-    return "\n".join(lines) + "\n"
+        lines += _list_metric(score, "gauge", [(name, told[score]) for name, told in scores])
+    counts = [(one.name, float(one.watch.count)) for one in predictors]
+    return "\n".join([*lines, *_list_metric("events_total", "counter", counts)]) + "\n"
+
+
+def _list_metric(what: str, kind: str, values: list[tuple[str, float | None]]) -> list[str]:
+    """A metric of predictors, by the name of each that has a value."""
+    lines = [
+        f"posterity_predictor_{what}{{name={json.dumps(name, ensure_ascii=False)}}} {value}"
+        for name, value in values
+        if value is not None
+    ]
+    return [f"# TYPE posterity_predictor_{what} {kind}", *lines]

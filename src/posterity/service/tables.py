@@ -231,6 +231,16 @@ class TableRows(Rows):
         kinds = self.find_kinds(x)
         return [float(row[name]) for name in row if kinds[name] == "number"]
 
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """What was sent, but for dates and times: those to come are always new."""
+        row, _ = _decode(x)
+        kinds = {name: _name_kind(kind) for name, kind in self.find_kinds(x).items()}
+        return {
+            name: value if value is None or kinds[name] == "number" else to_text(value)
+            for name, value in row.items()
+            if kinds[name] not in ("date", "time")
+        }
+
     def open_one(self, x: bytes) -> tuple[dict[str, Any], Added]:
         """A mapping of columns to values, dates as parts of the calendar."""
         row, filled = _decode(x)

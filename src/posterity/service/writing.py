@@ -54,7 +54,8 @@ def delete_model(name: str, number: int) -> list[tuple[Any, list[Record]]]:
 
     Decisions have numbers of their own where several servers decide: all of them go.
     """
-    of, before = sql.bindparam("of"), sql.bindparam("before")
+    of: Any = sql.bindparam("of")
+    before: Any = sql.bindparam("before")
     numbered = [
         table.delete().where((table.c.model == of) & (table.c.seq < before))
         for table in (event, row)
