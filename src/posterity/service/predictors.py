@@ -334,8 +334,10 @@ class Predictor(Learner):
             self.rows.note(entry["x"])
             changed = self.watch.add(self.rows.list_values(entry["x"]))
             if changed is not None:
-                held = self.scores.find_alarm(self.settings.level)
-                self.watch.note(entry["at"], [*changed, *([f"coverage: {held}"] if held else [])])
+                level, held = self.settings.level, self.scores.held
+                if told := self.scores.find_alarm(level):
+                    changed.append(f"coverage too {'low' if held < level else 'high'}: {told}")
+                self.watch.note(entry["at"], changed)
 
     def read_change(self, entry: Record) -> Change:
         """What an entry changes of its row."""

@@ -21,14 +21,17 @@ from posterity.service.predictors import Predictor, is_surprising
 from posterity.service.store import Store
 from posterity.service.writing import Record
 
-# Stretches of time on the page, and decisions listed one by one.
-STRETCHES = 60
+# Stretches of time on the page, entries that each has at least, and decisions listed one by one.
+STRETCHES, FEWEST = 60, 5
 LAST = 20
+# Rewards of an arm that its mean along time is of.
+NEWEST = 30
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
 # Rows of which target and prediction are drawn, and whose coverage is told.
 WINDOW = 200
 _DRAWN = ("at", "y", "mean", "low", "high")
+_TOLD = ("at", "y", "mean", "log_score")
 MINUTE = 60.0
 logger = logging.getLogger("posterity.service")
 # Seconds that delays are counted between: a thousandth to a month.
@@ -124,10 +127,23 @@ def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
             for part in stretches
         ],
         "rewards": [one["mean"] for one in intervals],
+        "arm_rewards": _follow_arms(stretches, n_arms),
         "lows": [one["low"] for one in intervals],
         "highs": [one["high"] for one in intervals],
         "regrets": [_mean([*filter(math.isfinite, map(_regret, part))]) for part in stretches],
     }
+
+
+def _follow_arms(stretches: list[list[Record]], n_arms: int) -> list[list[float | None]]:
+    """Mean of the newest rewards of each arm at the end of each stretch."""
+    newest: list[deque[float]] = [deque(maxlen=NEWEST) for _ in range(n_arms)]
+    means = []
+    for part in stretches:
+        for one in part:
+            if one["reward"] is not None:
+                newest[one["arm"]].append(one["reward"])
+        means.append([_mean([*rewards]) for rewards in newest])
+    return means
 
 
 def _regret(one: Record) -> float:
@@ -197,17 +213,19 @@ def _read_rows(store: Store, served: Predictor) -> list[Record]:
 
 
 def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str, Any]:
-    stretches = _split(log)
+    parts = _parts(len(log))  # by rows: those of a batch have one time
+    stretches = [log[part] for part in parts]
     held = [[one["low"] <= one["y"] <= one["high"] for one in part] for part in stretches]
     surprising = [
-        {"id": one["row_id"], **{name: one[name] for name in ("at", "y", "mean", "log_score")}}
-        for one in log
+        {"id": one["row_id"], "row": place, **{name: one[name] for name in _TOLD}}
+        for place, one in enumerate(log)
         if is_surprising(one)
     ]
     return {
         **describe_state(served),
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
+        "ends": [part.stop - 1 for part in parts],
         "rows": [len(part) for part in stretches],
         "errors": [
             math.sqrt(np.mean([(one["y"] - one["mean"]) ** 2 for one in part]))
@@ -249,7 +267,13 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
         max_error=largest,
     )
     return [
-        {"start": times[one.row_start], "end": times[one.row_end - 1], "ratio": one.ratio}
+        {
+            "start": times[one.row_start],
+            "end": times[one.row_end - 1],
+            "first": known[one.row_start],
+            "last": known[one.row_end - 1],
+            "ratio": one.ratio,
+        }
         for one in drift_periods(along)
         if math.isfinite(one.ratio)
     ]
@@ -265,7 +289,7 @@ def _split(log: list[Record]) -> list[list[Record]]:
 
 
 def _parts(n: int) -> list[slice]:
-    edges = np.unique(np.linspace(0, n, min(n, STRETCHES) + 1).astype(int))
+    edges = np.unique(np.linspace(0, n, min(max(n // FEWEST, 2), STRETCHES) + 1).astype(int))
     return [slice(*pair) for pair in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
 
 
