@@ -318,6 +318,9 @@ def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
+# Values of models by their names.
+Named = list[tuple[str, float | None]]
+
 # How the log of a model is read and described, and where.
 _READERS: dict[type[Served], tuple[Any, Any, str]] = {
     Experiment: (_read_decisions, _experiment, "experiments"),
@@ -344,11 +347,11 @@ def format_metrics(engine: Engine) -> str:
     scores = [(one.name, one.scores.state()) for one in predictors if one.scores.n]
     for score in _SCORES:
         lines += _list_metric(score, "gauge", [(name, told[score]) for name, told in scores])
-    counts = [(one.name, float(one.watch.count)) for one in predictors]
+    counts: Named = [(one.name, float(one.watch.count)) for one in predictors]
     return "\n".join([*lines, *_list_metric("events_total", "counter", counts)]) + "\n"
 
 
-def _list_metric(what: str, kind: str, values: list[tuple[str, float | None]]) -> list[str]:
+def _list_metric(what: str, kind: str, values: Named) -> list[str]:
     """A metric of predictors, by the name of each that has a value."""
     lines = [
         f"posterity_predictor_{what}{{name={json.dumps(name, ensure_ascii=False)}}} {value}"
