@@ -40,11 +40,25 @@ class Client:
     Examples
     --------
     >>> client = Client("a token", "http://127.0.0.1:7067")
+    >>> settings = {"arms": ["red", "blue"], "features": ["age"]}
+    >>> client.put("experiments", "headlines", **settings)  # doctest: +SKIP
+    {'name': 'headlines', 'version': 1}
     >>> decision = client.decide("headlines", {"age": 0.5})  # doctest: +SKIP
     >>> client.reward("headlines", decision["id"], 1.0)  # doctest: +SKIP
-    >>> client.put("predictors", "load", model="linear+adaptive")  # doctest: +SKIP
-    >>> client.learn("load", "row 1", {"shop": "north", "heat": 21.5}, 3.2)  # doctest: +SKIP
-    >>> client.predict("load", {"shop": "north", "heat": 19.0})["mean"]  # doctest: +SKIP
+    {'status': 'new', 'total': 1.0}
+    >>> client.reward("headlines", decision["id"], 1.0)["status"]  # doctest: +SKIP
+    'duplicate'
+    >>> client.put("predictors", "load")["version"]  # doctest: +SKIP
+    1
+    >>> row = {"shop": "north", "heat": 21.5}
+    >>> [client.learn("load", f"row {n}", row, 3.2)["status"] for n in (1, 2, 2)]  # doctest: +SKIP
+    ['new', 'new', 'duplicate']
+    >>> round(client.predict("load", row)["mean"], 1)  # doctest: +SKIP
+    3.2
+    >>> [one["name"] for one in client.models("predictors")]  # doctest: +SKIP
+    ['load']
+    >>> client.delete("predictors", "load")["status"]  # doctest: +SKIP
+    'deleted'
     """
 
     def __init__(
@@ -61,6 +75,14 @@ class Client:
 
     def put(self, /, kind: str, name: str, **settings: Any) -> Answer:
         """Create one of the "experiments" or "predictors"; of an experiment also change settings.
+
+        Parameters
+        ----------
+        kind : str
+            "experiments" or "predictors".
+        name : str
+        **settings
+            Those of the page on the service, such as ``arms`` or ``features``.
 
         Returns
         -------
@@ -82,7 +104,13 @@ class Client:
         return told
 
     def delete(self, kind: str, name: str) -> Answer:
-        """Delete one of the "experiments" or "predictors" with its log; its name is free again."""
+        """Delete one of the "experiments" or "predictors" with its log; its name is free again.
+
+        Raises
+        ------
+        ValueError
+            There is none of that name: 404, also where a first try was done and its answer lost.
+        """
         return self._ask("DELETE", kind, name, "", None)
 
     def decide(self, /, experiment: str, context: Values = (), **how: Any) -> Answer:
@@ -119,7 +147,14 @@ class Client:
         return self._ask("POST", "experiments", experiment, "/reward", body)
 
     def predict(self, predictor: str, x: Values) -> Answer:
-        """Predict a row: "mean", "std", and the interval from "low" to "high" of "level"."""
+        """Predict a row, and keep nothing of it.
+
+        Returns
+        -------
+        dict
+            With "mean", "std" and the interval from "low" to "high" of probability "level", in
+            units of the target; None where nothing finite is known yet.
+        """
         return self._ask("POST", "predictors", predictor, "/predict", {"x": _to_json(x)})
 
     def predict_batch(self, predictor: str, rows: Sequence[Values]) -> list[Answer]:
