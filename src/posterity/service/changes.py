@@ -96,6 +96,8 @@ def check_predictor(settings: PredictorSettings) -> None:
         raise RefusedError(422, message, "groups")
     if formula.has_ends:
         message = "a row has one target y: times with an end, Surv or cens, have two"
+    elif formula.trials is not None:
+        message = "a row has one target y: write y ~ ..., and send each trial as a row, 1 or 0"
     elif formula.response.kind != "name":
         message = f"y is learned as it is sent: write y in place of {formula.response}, and send "
         message += "rows with the target that you mean"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from inspect import signature
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import msgspec
@@ -153,23 +153,23 @@ class Predictor(Learner):
         self._check_roles()
         forgets, count = self.settings.forget_after is not None, 4 * (len(self.rows.kinds) + 1)
         # As many rows as a model may keep from its start: those it can always unlearn.
-        examples = self.rows.make_examples(max(64, count) + 1 if forgets else 2)
-        if not examples or self.settings.file is not None:
+        if self.settings.file is not None:
             return
-        trial, first = self._learn_examples(examples)
+        trial, x, y = self._learn_examples(max(64, count) + 1 if forgets else 2)
         try:
             if forgets:
-                X, added = self.rows.open(examples[:1])
-                trial.unlearn(X, [first], **added)
+                X, added = self.rows.open([x])
+                trial.unlearn(X, [y], **added)
         except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
-    def _learn_examples(self, examples: Sequence[bytes]) -> tuple[Any, float]:
-        """A model that has learned examples one by one, and the target of the first."""
+    def _learn_examples(self, n: int) -> tuple[Any, bytes, float]:
+        """A model that has learned examples one by one, the first of them, and its target."""
         failures = []
-        for targets in ([0.0, 1.0], [0.5]):  # labels and counts, or amounts and shares
-            trial = self.build_model()
+        # Shares, and what is larger; labels and counts, or amounts and shares.
+        for largest, targets in product((1.0, 1e3), ([0.0, 1.0], [0.5])):
+            trial, examples = self.build_model(), self.rows.make_examples(n, largest)
             try:
                 for x, y in zip(examples, cycle(targets), strict=False):
                     row, added = self.rows.open_one(x)
@@ -177,7 +177,7 @@ class Predictor(Learner):
             except FAILURES as error:
                 failures.append(error)
             else:
-                return trial, targets[0]
+                return trial, examples[0], targets[0]
         message = f"no row could be learned: {failures[0]}"
         field = "formula" if self.settings.formula else "parameters"
         raise RefusedError(422, message, field) from failures[0]
@@ -194,8 +194,9 @@ class Predictor(Learner):
                 raise RefusedError(422, message, role)
         if len(set(roles.values())) < len(roles):
             raise RefusedError(422, "offset and exposure are the same feature: name two", "offset")
-        if kinds and not kinds.keys() - set(roles.values()):
-            message = f"no feature is left beside {list_names(roles.values())}: add one"
+        others = [*roles.values(), *filter(None, [self.settings.groups])]
+        if kinds and not kinds.keys() - set(others):
+            message = f"no feature is left beside {list_names(others)}: add one"
             raise RefusedError(422, message, "features")
 
     def build_model(self) -> Any:

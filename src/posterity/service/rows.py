@@ -87,8 +87,8 @@ class Rows(ABC):
         """A row was learned."""
 
     @abstractmethod
-    def make_examples(self, n: int) -> list[bytes]:
-        """Rows to try a model with; none where it isn't known what rows are."""
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
+        """Rows to try a model with, of numbers from 0 to the largest."""
 
     def check_exposure(self, name: str, value: float) -> None:
         """Refuse an exposure of 0 or less."""
@@ -153,9 +153,9 @@ class NumberRows(Rows):
         X, added = self.open([x])
         return X[0], {role: its[0] for role, its in added.items()}
 
-    def make_examples(self, n: int) -> list[bytes]:
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
         """Rows of random numbers."""
-        X = np.random.default_rng(0).normal(size=(n, len(self._features)))
+        X = largest * np.random.default_rng(0).random((n, len(self._features)))
         X[:, list(self._roles.values())] = 1.0
         X[:, [self._features.index(name) for name in self.settings.levels]] = 1.0
         return [row.tobytes() for row in X]

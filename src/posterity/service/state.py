@@ -21,10 +21,10 @@ from posterity.service.predictors import Predictor, is_surprising
 from posterity.service.store import Store
 from posterity.service.writing import Record
 
-# Stretches of time on the page, entries that each has at least, and decisions listed one by one.
-STRETCHES, FEWEST = 60, 5
+# Stretches of time on the page, and decisions listed one by one.
+STRETCHES = 60
 LAST = 20
-# Rewards of an arm that its mean along time is of.
+# Rewards that a mean along time is of, at least.
 NEWEST = 30
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
@@ -113,8 +113,11 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
     """Return means along time, over stretches of equal numbers of decisions."""
     stretches = _split(log)
-    earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
-    intervals = [_interval(rewards) for rewards in earned]
+    intervals, newest = [], list[float]()
+    for part in stretches:
+        earned = [one["reward"] for one in part if one["reward"] is not None]
+        newest = [*newest, *earned][-max(len(earned), NEWEST) :]
+        intervals.append(_interval(newest))
     return {
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
@@ -289,7 +292,7 @@ def _split(log: list[Record]) -> list[list[Record]]:
 
 
 def _parts(n: int) -> list[slice]:
-    edges = np.unique(np.linspace(0, n, min(max(n // FEWEST, 2), STRETCHES) + 1).astype(int))
+    edges = np.unique(np.linspace(0, n, min(n, STRETCHES) + 1).astype(int))
     return [slice(*pair) for pair in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
 
 

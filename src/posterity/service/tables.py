@@ -17,6 +17,7 @@ from posterity.io.calendar import PARTS, name_parts
 from posterity.io.missing import ColumnMeans
 from posterity.linear.categories import MISSING
 from posterity.linear.levels import to_text
+from posterity.model.formula import read_formula
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
 from posterity.service.messages import PredictorSettings
@@ -273,15 +274,12 @@ class TableRows(Rows):
             there = ~np.isnan(values)
             self._means.add(known, np.where(there, values, 0.0), there.astype(np.float64))
 
-    def make_examples(self, n: int) -> list[bytes]:
-        """Rows of random numbers and of the same text; none of a formula of unknown columns."""
-        if self.settings.formula is not None and not self._kinds:
-            return []
-        groups = {self.settings.groups: "category"} if self.settings.groups else {}
-        kinds = self._kinds or {"x": "number", **groups}
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
+        """Rows of random numbers and of the same text."""
+        kinds = self._kinds or _guess_kinds(self.settings)
         learned = kinds.keys() - set(self.roles.values())
         examples = []
-        for number in np.random.default_rng(0).normal(size=n).tolist():
+        for number in (largest * np.random.default_rng(0).random(n)).tolist():
             row = {
                 name: kind[0] if isinstance(kind, list) else KINDS[kind].example
                 for name, kind in kinds.items()
@@ -289,6 +287,15 @@ class TableRows(Rows):
             row |= {name: number for name in learned if kinds[name] == "number"}
             examples.append(self.read(row))
         return examples
+
+
+def _guess_kinds(settings: PredictorSettings) -> dict[str, Any]:
+    """Kinds that columns may have whose first row has not come."""
+    if settings.formula is None:
+        return {"x": "number"} | ({settings.groups: "category"} if settings.groups else {})
+    formula = read_formula(settings.formula)
+    groups = {node.text for group in formula.groups for node in group.groups}
+    return {name: "category" if name in groups else "number" for name in formula.predictors}
 
 
 def _find_kinds(x: Any) -> dict[str, str]:

@@ -111,7 +111,7 @@ function figures(one, colour) {
     figure("Propensities", "with what probability each arm is picked", width => chart.timeline({
       width, times, domain: [0, 1], format: percent, says: "Propensities of arms along time",
       layers: [chart.stack(chances, names)] })),
-    figure("Reward", "mean with its 95% band; drift is shaded", width => chart.timeline({
+    figure("Reward", "mean of the newest 30 or more, with its 95% band; drift is shaded", width => chart.timeline({
       width, times, domain: chart.extent([...one.lows, ...one.highs, ...one.rewards]), says: "Mean reward along time",
       layers: [chart.drift(one.drift), chart.band(one.lows, one.highs, "s0"), chart.line(one.rewards, "s0")] })),
     figure("Reward by arm", "mean of its newest 30 rewards", width => chart.timeline({
