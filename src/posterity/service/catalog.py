@@ -22,7 +22,8 @@ async def put(engine: Engine, name: str, settings: Any, token: str) -> Record:
     """Create a model, or change its settings; an experiment's arms and features stay."""
     kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
     check_name(name, "name")
-    made = await engine.read(_prepare, engine, name, settings)  # a file takes its time
+    # In another thread, as a file takes its time.
+    made, written = await engine.read(_prepare, engine, name, settings)
 
     def do(_: LogEntries, group: Group) -> Record:
         if name in engine.broken:
@@ -37,7 +38,6 @@ async def put(engine: Engine, name: str, settings: Any, token: str) -> Record:
         served.version = version
         if before is not None:
             served.take_over(before)
-        written = msgspec.json.encode(settings).decode()
         kept = {"name": name, "version": version, "kind": kind, "settings": written}
         group.add(model, seq=engine.next_number(), at=engine.clock(), **kept)
         was, now = (
@@ -52,13 +52,13 @@ async def put(engine: Engine, name: str, settings: Any, token: str) -> Record:
     return answer
 
 
-def _prepare(engine: Engine, name: str, settings: Any) -> Served:
-    """A model of its first version; raises where it can't be."""
+def _prepare(engine: Engine, name: str, settings: Any) -> tuple[Served, str]:
+    """A model of its first version, and its settings as they are kept; raises where it can't be."""
     check = check_ranges if isinstance(settings, ExperimentSettings) else check_predictor
     check(settings)
     served = engine.build(name, 1, settings)
     served.check_settings()
-    return served
+    return served, msgspec.json.encode(settings).decode()
 
 
 async def delete(engine: Engine, find: Callable[[str], Served], name: str, token: str) -> Outcome:

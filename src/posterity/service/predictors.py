@@ -205,10 +205,12 @@ class Predictor(Learner):
 
     def describe_settings(self) -> dict[str, Any]:
         """The settings; of a file its size."""
-        told = super().describe_settings()
-        if self.settings.file is not None:
-            told["file"] = f"{len(self.settings.file):,} bytes"
-        return told
+        file = self.settings.file
+        short = f"{len(file):,} bytes" if file is not None else None
+        told: dict[str, Any] = msgspec.to_builtins(
+            msgspec.structs.replace(self.settings, file=None)
+        )
+        return {**told, "file": short}
 
     @property
     def notes(self) -> dict[str, Any]:
