@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from posterity.service.catalog import put
 from posterity.service.engine import Engine
 from posterity.service.messages import Decide, ExperimentSettings, PredictorSettings, Reward, Row
 from posterity.service.state import build_overview, format_metrics
@@ -102,8 +103,8 @@ def resident() -> float:
 async def run(folder: str, hours: int, rate: float) -> None:
     day = Day(folder, rate)
     await day.engine.start()
-    await day.engine.put("e", SETTINGS, "day")
-    await day.engine.put("p", ROWS, "day")
+    await put(day.engine, "e", SETTINGS, "day")
+    await put(day.engine, "p", ROWS, "day")
     print("hour  decisions  MB now  MB on disk  bytes each  snapshots  count")
     for minute in range(hours * 60):
         for _ in range(round(60.0 / STEP)):

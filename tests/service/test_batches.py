@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ import pandas as pd
 
 from posterity import BayesianLinearRegression, GroupedRegression, Model
 from posterity.bandits import Bandit
-from posterity.files import dumps
+from posterity.files import container, dumps, schemas
 from tests.service.harness import Service, with_service
 
 URL = "/v1/predictors/load"
@@ -142,11 +146,22 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
     content = dumps(BayesianLinearRegression().fit(FRAME, Y))
     broken = bytearray(content)
     broken[-1] ^= 1
+    document, arrays = schemas.write(BayesianLinearRegression().fit(FRAME, Y), {})
+    newer = container.pack(document.replace('"schema":1', '"schema":99'), arrays)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model", bytes(20_000_000))
 
     async def do(service: Service) -> None:
         for file, query, words in [
             (b"", "", "not a model file"),
             (b"something else", "", "not a model file"),
+            (bomb.getvalue(), "", "not a model file"),
+            (gzip.compress(content), "", "not a model file"),
+            (pickle.dumps(FRAME), "", "not a model file"),
+            ((2**62).to_bytes(8, "little") + content[8:], "", "was it cut off?"),
+            (newer, "", "upgrade posterity"),
+            *((content[:size], "", "") for size in range(1, len(content), len(content) // 20)),
             (content[:-20], "", ""),
             (bytes(broken), "", ""),
             (dumps(Bandit(arms=["a", "b"])), "", "does not learn rows"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
 import json
 import os
 import signal
@@ -93,15 +94,53 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     content = client.download("predictors", "p")
     assert client.upload("again", content, level=0.5) == {"name": "again", "version": 1}
 
+    assert [one["name"] for one in client.models("predictors")] == ["p", "again"]
+
+    waits = AsyncClient(client.token, client.url)
+
     async def ask() -> tuple[Any, Any]:
-        waits = AsyncClient(client.token, client.url)
         batch = waits.predict_batch("again", [[3.0]])
         return await asyncio.gather(waits.predict("p", [3.0]), batch)
 
     one, (same,) = asyncio.run(ask())
     assert (same["mean"], same["level"]) == (one["mean"], 0.5)
+    assert client.delete("predictors", "p") == {"status": "deleted", "total": None}
+    assert [one["name"] for one in asyncio.run(waits.models("predictors"))] == ["again"]
     with pytest.raises(ValueError, match="401"):
         Client("nobody", client.url).state("predictors", "p")
+
+
+def test_the_examples_of_the_client_and_of_its_page_run(server: Typed) -> None:
+    client = Client(server.token, f"http://127.0.0.1:{server.port}")
+    parsed = doctest.DocTestParser().get_doctest(
+        str(Client.__doc__), {"client": client}, "client", None, 0
+    )
+    parsed.examples = parsed.examples[1:]  # a client of a server that is not there
+    for one in parsed.examples:
+        one.options.clear()  # they are skipped where there is no server
+    assert doctest.DocTestRunner().run(parsed).failed == 0
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    program = (
+        page.partition("## The client in Python")[2].partition("```text\n")[2].partition("```")[0]
+    )
+    rng, hours = np.random.default_rng(0), []
+    for at in pd.date_range("2026-02-16", periods=14 * 24, freq="h"):
+        warm = None if rng.random() < 0.02 else float(rng.normal(20.0, 5.0))
+        is_open = bool(8 <= at.hour < 20)
+        load = 10.0 + 8.0 * np.sin(at.hour / 24.0 * 2.0 * np.pi) + 5.0 * is_open + rng.normal()
+        hours.append({"at": f"{at:%Y-%m-%dT%H:%M}", "open": is_open, "heat": warm, "load": load})
+    program = program.replace("Client(token)", "Client(token, url)")
+    made: dict[str, Any] = {"token": client.token, "url": client.url, "hours": hours}
+    exec(program, made)
+    assert made["learned"]["status"] == "new"
+    assert made["again"] == {**made["learned"], "status": "duplicate"}
+    truth = 10.0 + 8.0 * np.sin(0.75 * 2.0 * np.pi) + 5.0
+    assert made["expected"]["mean"] == pytest.approx(truth, abs=1.0)
+    assert made["scores"]["rmse"] < 2.5
+    after = client.predict("load", made["now"])
+    server.end(signal.SIGKILL)
+    server.start()
+    assert client.predict("load", made["now"]) == after
 
 
 def test_an_audit_finds_the_same_decision_after_a_restart(server: Typed) -> None:

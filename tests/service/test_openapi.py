@@ -97,6 +97,14 @@ requests = st.one_of(
 )
 
 
+def test_operations_have_names_of_their_own_and_say_what_they_do() -> None:
+    operations = [one for methods in API["paths"].values() for one in methods.values()]
+    names = [one["operationId"] for one in operations]
+    assert len(set(names)) == len(names)
+    assert {"put_experiment", "list_all_predictor", "delete_predictor", "decide"} <= set(names)
+    assert all(one["summary"].endswith(".") for one in operations)
+
+
 def test_the_examples_run_in_their_order(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         for path, methods in API["paths"].items():

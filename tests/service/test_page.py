@@ -57,10 +57,12 @@ def test_an_overview_has_a_course_of_each_arm_with_bands_and_costs(tmp_path: Pat
                 await service.post("/v1/experiments/e/reward", told)
         one = (await service.ask("GET", "/v1/overview")).json()["experiments"][0]
         courses = ("starts", "traffic", "propensities", "rewards", "lows", "highs", "regrets")
+        courses = (*courses, "arm_rewards")
         assert {len(one[course]) for course in courses} == {len(one["times"])}
         assert sum(map(sum, one["traffic"])) == one["decisions"] == 200
         assert sum(one["delay_counts"]) == one["rewarded"] == 100
         assert [arm["mean"] for arm in one["arms"]] in ([1.0, 0.0], [1.0, None])
+        assert one["arm_rewards"][-1] in ([1.0, 0.0], [1.0, None])
         assert one["reward"]["low"] < one["reward"]["mean"] < one["reward"]["high"]
         assert 1.0 <= one["effective"] <= 200.0
         assert all(cost is None or cost >= 0.0 for cost in one["regrets"])
@@ -105,6 +107,11 @@ def test_a_drift_is_told_with_its_time(tmp_path: Path) -> None:
         assert len(one["newest"]) == recent["n"] == 200
         assert {len(one[course]) for course in ("coverage", "errors", "times")} == {60}
         assert one["newest"][-1]["y"] == -3.0
+        assert one["ends"][-1] == one["scores"]["n"] - 1 == drift["last"]
+        assert [row["row"] for row in one["alarms"]] == sorted(row["row"] for row in one["alarms"])
+        told = [row["told"] for row in one["events"]]
+        assert [row.partition(":")[0] for row in told] == ["coverage too high", "coverage too low"]
+        assert one["unusual"] == [told[-1]] == [f"coverage too low: {one['alarm']}"]
         events = service.engine.changed
         stream = _watch_changes(service.engine)
         assert "hello" in await anext(stream)

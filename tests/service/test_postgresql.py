@@ -307,6 +307,15 @@ async def followed(learner: Service, decider: Service) -> None:
     assert decider.engine.models["e"].settings.policy == "greedy"
     answer = await decider.ask("POST", "/v1/predictors/p/predict", {"x": [1.0]})
     assert answer.status_code == 200
+    # What is deleted there is gone here, also where its name has come back meanwhile.
+    await learner.ask("DELETE", "/v1/predictors/p")
+    assert await status_becomes(decider, 404, "/v1/predictors/p")
+    for features in (["a"], ["a", "b"]):
+        await learner.ask("DELETE", "/v1/predictors/p")
+        await learner.put("/v1/predictors/p", {"features": features})
+    assert (await decider.ask("DELETE", "/v1/predictors/p")).status_code == 421
+    await same_model(learner, decider)
+    assert decider.engine.models["p"].settings.features == ["a", "b"]
     # Many at once: the log has each of them once, numbered in the order of the commits.
     batch = {"decisions": [{"context": [0.5]}] * 50}
     asked = [one.post(f"{URL}/decide/batch", batch) for one in (learner, decider) * 4]
@@ -323,9 +332,9 @@ async def followed(learner: Service, decider: Service) -> None:
     assert await status_becomes(decider, 401)
 
 
-async def status_becomes(service: Service, status: int) -> bool:
+async def status_becomes(service: Service, status: int, url: str = URL) -> bool:
     for _ in range(100):
-        if (await service.ask("GET", URL)).status_code == status:
+        if (await service.ask("GET", url)).status_code == status:
             return True
         await service.pause()
     return False

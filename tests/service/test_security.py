@@ -184,11 +184,18 @@ def test_an_error_says_in_plain_words_what_to_send(
 
 def test_a_setting_of_a_few_words_lists_them(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
-        answer = await service.ask("PUT", URL, {**ARMS, "model": "tree"})
+        answer = await service.ask("PUT", URL, {**ARMS, "aggregation": "mean"})
         assert answer.json() == {
-            "error": "unknown value 'tree': give 'linear', 'logistic' or 'poisson'",
-            "field": "model",
+            "error": "unknown value 'mean': give 'first', 'last' or 'sum'",
+            "field": "aggregation",
         }
+        for field, words in [
+            ("model", "does not describe a model: give linear"),
+            ("policy", "ucb"),
+        ]:
+            answer = await service.ask("PUT", URL, {**ARMS, field: "tree"})
+            assert (answer.status_code, answer.json()["field"]) == (422, field)
+            assert words in answer.json()["error"]
         answer = await service.ask("PUT", URL, {**ARMS, "floor": 2})
         assert answer.json() == {"error": "out of range: give at most 1.0", "field": "floor"}
 

@@ -199,6 +199,22 @@ REFUSED_SETTINGS = [
     ({"formula": "y ~ (x"}, "formula", ""),
     ({"formula": "y ~ s(x)"}, "formula", "PUT its file"),
     ({"formula": "Surv(t, ended) ~ x", "model": "weibull"}, "formula", "one target"),
+    ({"formula": "y ~ np.log(x)"}, "formula", "write log(...)"),
+    ({"formula": "y ~ x + foo(x)"}, "formula", "there is no function 'foo': use one of C,"),
+    ({"formula": "y ~ poly(x, 2)"}, "formula", "poly(...) can't begin with one row"),
+    ({"formula": "y ~ (scale(x) | g)"}, "formula", "scale(...) can't begin with one row"),
+    ({"formula": "log(y) ~ x"}, "formula", "write y in place of log(y)"),
+    ({"formula": "y ~ x", "features": {"z": "number"}}, "formula", "has 'x', which is not a feat"),
+    ({"formula": "y ~ x + (1 | g)", "features": ["x"]}, "formula", "has 'g', which is not a feat"),
+    ({"formula": "y ~ day", "features": {"day": "date"}}, "formula", "day.weekday, day.month"),
+    ({"formula": "y ~ s(g)", "features": {"g": "category"}}, "formula", "PUT its file"),
+    ({"formula": "y ~ log(g)", "features": {"g": "category"}}, "formula", "holds no numbers"),
+    ({"formula": "y ~ log(g)", "features": ["x"]}, "formula", "has 'g', which is not a feature"),
+    ({"formula": "k / n ~ x", "model": "logistic"}, "formula", "each trial as a row"),
+    ({"formula": "y ~ x", "model": "linear+adaptive"}, "formula", "forgetting is 'adaptive'"),
+    ({"formula": "y ~ x", "model": "quantile:0.9"}, "formula", "likelihood is 'quantile:0.9'"),
+    ({"features": {"g": "category"}, "groups": "g"}, "features", "no feature is left beside g"),
+    ({"formula": "y ~ x", "groups": "g"}, "groups", "write (1 | g) there"),
     ({"formula": "y ~ x", "model": "linear+spline"}, "formula", "does not go with formula"),
     ({"features": {"x": "float"}}, "features.x", "give number, boolean, category, date, time"),
     ({"features": {"x": ["a", "a"]}}, "levels.x", "a level twice"),
@@ -248,6 +264,20 @@ def test_what_is_refused(tmp_path: Path) -> None:
         row = {"id": "2", "x": {"b": 1.0}, "y": 1.0}
         told = await refuse("POST", "/v1/predictors/learned/learn", row)
         assert told == ("x.b", "unknown feature 'b': give a")
+
+    with_service(tmp_path, do)
+
+
+@pytest.mark.parametrize("call", ["log(x)", "log(1 - x)", "log(x - 5)", "sqrt(x)", "I(1 / x)"])
+@pytest.mark.parametrize("settings", [{}, {"features": {"x": "number"}}, {"features": ["x"]}])
+def test_a_function_that_some_numbers_have_is_no_mistake(
+    tmp_path: Path, call: str, settings: Any
+) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, {"formula": f"y ~ {call}", **settings})
+        answer = await service.ask("POST", f"{URL}/learn", {"id": "1", "x": {"x": -1.0}, "y": 1.0})
+        named = {200} if call in ("log(1 - x)", "I(1 / x)") else {422}
+        assert {answer.status_code} == named, answer.text
 
     with_service(tmp_path, do)
 

@@ -22,7 +22,9 @@ from posterity.bandits.wrappers import Wrapper
 NAMES: dict[str, type[Policy]] = {
     "thompson": ThompsonSampling,
     "ucb": UpperConfidenceBound,
+    "upper confidence bound": UpperConfidenceBound,
     "randomized ucb": RandomizedUpperConfidenceBound,
+    "randomized upper confidence bound": RandomizedUpperConfidenceBound,
     "greedy": Greedy,
     "epsilon greedy": EpsilonGreedy,
     "softmax": Softmax,
@@ -31,6 +33,11 @@ NAMES: dict[str, type[Policy]] = {
     "top two": TopTwo,
     "information directed": InformationDirected,
 }
+
+
+def find_policy(name: str) -> type[Policy] | None:
+    """The class of a policy by a name of it, however that is spelled; None where it is none."""
+    return NAMES.get(name.lower().replace("_", " ").replace("-", " "))
 
 
 def make_policy(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
@@ -53,7 +60,7 @@ def make_policy(given: Any, default: Policy | Wrapper) -> Policy | Wrapper:
             )
         return given if inner is given.policy else replace(given, policy=inner)
     if isinstance(given, str):
-        called = NAMES.get(given.lower().replace("_", " ").replace("-", " "))
+        called = find_policy(given)
         if called is not None:
             return called()
     elif isinstance(given, type) and issubclass(given, Policy) and given in NAMES.values():

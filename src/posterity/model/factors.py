@@ -16,7 +16,7 @@ from posterity.kernel.tables import find_table, kind_of, type_of
 from posterity.kernel.values import read_floats
 from posterity.linear.keys import Keys, read_keys
 from posterity.linear.levels import read_listed
-from posterity.model.grammar import Node, refuse
+from posterity.model.grammar import Node, find_calls, refuse
 
 Array = NDArray[np.float64]
 Numbers = Mapping[str, Array]
@@ -34,7 +34,7 @@ _SIGNS: dict[str, Callable[[Array, Array], Array]] = {
 }
 # Functions that make levels of a column, and those that keep something of the first rows.
 _LEVELS = ("C", "factor")
-_KEEPING = ("center", "poly", "scale")
+KEEPING = ("center", "poly", "scale")
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,17 @@ class Factor(NamedTuple):
     order: Sequence[Any] = ()
 
 
+def check_functions(formula: str, tree: Node, others: Sequence[str]) -> None:
+    """Raise ``ValueError`` that shows the place of a function which is neither ours nor another."""
+    known = [*_LEVELS, "I", *KEEPING, *FUNCTIONS]
+    for text, at in find_calls(tree).items():
+        if text not in (*known, *others):
+            own = text.rpartition(".")[2]  # np.log, as.factor
+            one = f"use one of {', '.join(known)}, or s for a curve"
+            told = f"write {own}(...)" if own in known else one
+            raise refuse(formula, at, f"there is no function {text!r}: {told}")
+
+
 def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
     """A factor of rows; ``kept``: what functions such as ``poly`` keep of first rows, if any."""
     name = str(node)
@@ -112,7 +123,7 @@ def read_factor(node: Node, frame: Frame, kept: Numbers) -> Factor:
                 "each",
             )
         return factor
-    if node.kind == "call" and node.text in _KEEPING:
+    if node.kind == "call" and node.text in KEEPING:
         return _keep(node, frame, kept)
     values = compute_numbers(node, frame)
     return Factor(name, None, [(name, check_finite(values, node, frame))], {})
@@ -135,12 +146,7 @@ def compute_numbers(node: Node, frame: Frame) -> Array:
         if node.kind in _SIGNS:
             parts = [compute_numbers(part, frame) for part in node.parts]
             return _SIGNS[node.kind](*(parts if len(parts) == 2 else [0.0 * parts[0], *parts]))
-    known = [*_LEVELS, "I", *_KEEPING, *FUNCTIONS]
-    own = node.text.rpartition(".")[2]  # np.log, as.factor
-    told = (
-        f"write {own}(...)" if own in known else f"use one of {', '.join(known)}, or s for a curve"
-    )
-    raise refuse(frame.formula, node.at, f"there is no function {node.text!r}: {told}")
+    raise refuse(frame.formula, node.at, f"{node} is no number: add it as a term of its own")
 
 
 # ---- inner ---------------------------------------------------------------------------------------
@@ -218,10 +224,12 @@ def check_finite(values: Array, node: Node, frame: Frame) -> Array:
 
 
 __all__ = [
+    "KEEPING",
     "Factor",
     "Frame",
     "Numbers",
     "check_finite",
+    "check_functions",
     "compute_numbers",
     "get_argument",
     "read_factor",

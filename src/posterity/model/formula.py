@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
-from posterity.model.grammar import Node, parse, refuse
+from posterity.model.factors import KEEPING, check_functions
+from posterity.model.grammar import Node, find_calls, parse, refuse
 
 # Factors whose product a term is; () is the intercept.
 Term = tuple[Node, ...]
@@ -115,6 +116,11 @@ class Formula:
         return self.response.kind == "call" and self.response.text in ENDS
 
     @property
+    def needs_rows(self) -> list[str]:
+        """The calls of which one row is not enough: curves, scales and polynomials."""
+        return [name for name in find_calls(parse(self.text)) if name in ("s", "te", *KEEPING)]
+
+    @property
     def columns(self) -> list[str]:
         """The columns that it names, those of the response first."""
         return list(dict.fromkeys(name.text for name in _find_names(parse(self.text))))
@@ -161,6 +167,7 @@ def read_formula(text: str) -> Formula:
     if bar or (response.kind == "call" and response.text in ENDS and len(response.parts) != 2):
         ways = "Surv(time, ended) or cens(low, high)" + (", or successes / trials" if bar else "")
         raise refuse(text, response.at, f"write {ways}")
+    check_functions(text, tree, (*_ALONE, *ENDS))
     if response.kind == "/":
         response, trials = response.parts
     groups: list[GroupTerm] = []

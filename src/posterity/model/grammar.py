@@ -71,6 +71,20 @@ def refuse(formula: str, at: int, what: str) -> ValueError:
     return ValueError(f"the formula can't be used: {what}\n    {formula}\n    {' ' * at}^")
 
 
+def find_calls(node: Node) -> dict[str, int]:
+    """The functions that are called in a tree, each with a place of it.
+
+    Examples
+    --------
+    >>> find_calls(parse("y ~ log(x) + poly(z, 2)"))
+    {'log': 4, 'poly': 13}
+    """
+    found = {node.text: node.at} if node.kind == "call" else {}
+    for part in node.parts:
+        found |= find_calls(part)
+    return found
+
+
 class _Parser:
     """A formula and the place that was read last."""
 
@@ -144,4 +158,4 @@ class _Parser:
             self.text = "^"
 
 
-__all__ = ["Node", "parse", "refuse"]
+__all__ = ["Node", "find_calls", "parse", "refuse"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
@@ -156,7 +157,8 @@ class App:
         if endpoint.body is not None:
             content = await self._bodies.read(receive, endpoint.largest)
             body = self._decoders[endpoint.body](content)
-        return await endpoint.answer(Call(self._engine, self._tokens, token, body, named, scope))
+        call = Call(self._engine, self._tokens, token, body, endpoint.kind, named, scope)
+        return await endpoint.answer(call)
 
 
 def _expand_path(path: bytes) -> bytes:
@@ -234,13 +236,15 @@ def describe_api() -> dict[str, Any]:
     )
     described = dict(zip(bodies, found, strict=True))
     paths: dict[str, dict[str, Any]] = {}
+    used = Counter(endpoint.answer.__name__ for endpoint in ENDPOINTS)
     for endpoint in ENDPOINTS:
+        name = endpoint.answer.__name__
         operation: dict[str, Any] = {
-            "operationId": endpoint.answer.__name__,
+            "operationId": name if used[name] == 1 else f"{name}_{endpoint.kind[:-1]}",
             "summary": endpoint.summary,
             "parameters": [
-                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                for name in endpoint.fields
+                {"name": field, "in": "path", "required": True, "schema": {"type": "string"}}
+                for field in endpoint.fields
             ],
             "responses": {
                 str(endpoint.status): {"description": "done"},

@@ -15,10 +15,9 @@ from posterity.io.calendar import find_calendar_part
 from posterity.io.learning import get_categories
 from posterity.linear.named import list_feature_names
 from posterity.model import Model
-from posterity.model.formula import read_formula
 from posterity.service.decoding import explain_invalid
 from posterity.service.errors import RefusedError
-from posterity.service.messages import PredictorSettings
+from posterity.service.messages import ExperimentSettings, PredictorSettings
 from posterity.service.rows import NumberRows, Rows, name_kinds
 from posterity.service.tables import TableRows, list_levels
 
@@ -82,9 +81,18 @@ def _code_levels(settings: PredictorSettings) -> dict[str, list[Any]]:
     }
 
 
-def get_family(settings: PredictorSettings) -> str:
-    """The word for what targets are, "linear" by default."""
-    family, _, _ = words.parse_one(settings.model).family.partition(":")
+def get_family(settings: ExperimentSettings | PredictorSettings) -> str:
+    """The word for what targets are, "linear" by default.
+
+    Raises
+    ------
+    RefusedError
+        422: the words describe no model.
+    """
+    try:
+        family, _, _ = words.parse_one(settings.model).family.partition(":")
+    except ValueError as error:
+        raise RefusedError(422, str(error), "model") from error
     return family.replace("-", " ") or "linear"
 
 
@@ -116,13 +124,6 @@ def _build_words(settings: PredictorSettings) -> Any:
         raise ValueError(f"{word!r} does not go with {place}: leave it out")
     forgetting, family = parsed.forgetting or None, parsed.family or "linear"
     if settings.formula is not None:
-        formula = read_formula(settings.formula)
-        if formula.has_ends:
-            raise ValueError("a row has one target y: times with an end, Surv or cens, have two")
-        if formula.curves:
-            raise ValueError(
-                "a curve, s or te, can't begin with one row: fit the model, and PUT its file"
-            )
         likelihood = words.LIKELIHOODS.get(family, family)
         return Model(settings.formula, likelihood, forgetting=forgetting)
     likelihood = _OF_GROUPS.get(family, family)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from posterity.model.formula import read_formula
 from posterity.service.decoding import explain_value
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
-from posterity.service.messages import ExperimentSettings, Named
-from posterity.service.tables import KINDS
+from posterity.service.messages import ExperimentSettings, Named, PredictorSettings
+from posterity.service.rows import name_kinds
+from posterity.service.tables import KINDS, list_parts
 
 # Bytes of the covariances of a model, at most: every decision reads them, and all wait for it.
 LARGEST_MODEL = 256_000_000
@@ -77,6 +80,46 @@ def check_features(settings: Any) -> None:
             f"{LARGEST_MODEL / 1e6:,.0f} MB is the most: leave features out, or combine them"
         )
         raise RefusedError(422, message, "features")
+
+
+def check_predictor(settings: PredictorSettings) -> None:
+    """Refuse features, levels and kinds that are none, and a formula that no row could follow."""
+    check_features(settings)
+    if settings.formula is None:
+        return
+    try:
+        formula = read_formula(settings.formula)
+    except ValueError as error:
+        raise RefusedError(422, str(error), "formula") from error
+    if settings.groups is not None:
+        message = f"groups are part of a formula: write (1 | {settings.groups}) there instead"
+        raise RefusedError(422, message, "groups")
+    if formula.has_ends:
+        message = "a row has one target y: times with an end, Surv or cens, have two"
+    elif formula.trials is not None:
+        message = "a row has one target y: write y ~ ..., and send each trial as a row, 1 or 0"
+    elif formula.response.kind != "name":
+        message = f"y is learned as it is sent: write y in place of {formula.response}, and send "
+        message += "rows with the target that you mean"
+    elif formula.needs_rows:
+        called = formula.needs_rows[0]
+        message = f"{called}(...) can't begin with one row: fit the model, and PUT its file"
+    else:
+        return _check_columns(formula.predictors, name_kinds(settings))
+    raise RefusedError(422, message, "formula")
+
+
+def _check_columns(named: Sequence[str], kinds: Mapping[str, Any]) -> None:
+    """Refuse columns of a formula that rows of these kinds do not have."""
+    parts = {name: list_parts(name, kind) for name, kind in kinds.items()}
+    there = [column for columns in parts.values() for column in columns]
+    for name in named if kinds else ():
+        if name in there:
+            continue
+        message = f"the formula has {name!r}, which is not a feature: name one of "
+        if name in parts:
+            message = f"{name!r} is a {kinds[name]}: name one of its "
+        raise RefusedError(422, message + list_names(parts.get(name, there)), "formula")
 
 
 def check_ranges(settings: ExperimentSettings) -> None:

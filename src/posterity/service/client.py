@@ -40,11 +40,25 @@ class Client:
     Examples
     --------
     >>> client = Client("a token", "http://127.0.0.1:7067")
+    >>> settings = {"arms": ["red", "blue"], "features": ["age"]}
+    >>> client.put("experiments", "headlines", **settings)  # doctest: +SKIP
+    {'name': 'headlines', 'version': 1}
     >>> decision = client.decide("headlines", {"age": 0.5})  # doctest: +SKIP
     >>> client.reward("headlines", decision["id"], 1.0)  # doctest: +SKIP
-    >>> client.put("predictors", "load", model="linear+adaptive")  # doctest: +SKIP
-    >>> client.learn("load", "row 1", {"shop": "north", "heat": 21.5}, 3.2)  # doctest: +SKIP
-    >>> client.predict("load", {"shop": "north", "heat": 19.0})["mean"]  # doctest: +SKIP
+    {'status': 'new', 'total': 1.0}
+    >>> client.reward("headlines", decision["id"], 1.0)["status"]  # doctest: +SKIP
+    'duplicate'
+    >>> client.put("predictors", "load")["version"]  # doctest: +SKIP
+    1
+    >>> row = {"shop": "north", "heat": 21.5}
+    >>> [client.learn("load", f"row {n}", row, 3.2)["status"] for n in (1, 2, 2)]  # doctest: +SKIP
+    ['new', 'new', 'duplicate']
+    >>> round(client.predict("load", row)["mean"], 1)  # doctest: +SKIP
+    3.2
+    >>> [one["name"] for one in client.models("predictors")]  # doctest: +SKIP
+    ['load']
+    >>> client.delete("predictors", "load")["status"]  # doctest: +SKIP
+    'deleted'
     """
 
     def __init__(
@@ -62,6 +76,14 @@ class Client:
     def put(self, /, kind: str, name: str, **settings: Any) -> Answer:
         """Create one of the "experiments" or "predictors"; of an experiment also change settings.
 
+        Parameters
+        ----------
+        kind : str
+            "experiments" or "predictors".
+        name : str
+        **settings
+            Those of the page on the service, such as ``arms`` or ``features``.
+
         Returns
         -------
         dict
@@ -75,6 +97,21 @@ class Client:
         Of a predictor "schema" tells what each feature must be, and "scores" how well it predicts.
         """
         return self._ask("GET", kind, name, "", None)
+
+    def models(self, kind: str) -> list[Answer]:
+        """All "experiments" or "predictors", each as in :meth:`state`, in the order of creation."""
+        told: list[Answer] = json.loads(self._send("GET", f"/v1/{kind}", None))[kind]
+        return told
+
+    def delete(self, kind: str, name: str) -> Answer:
+        """Delete one of the "experiments" or "predictors" with its log; its name is free again.
+
+        Raises
+        ------
+        ValueError
+            There is none of that name: 404, also where a first try was done and its answer lost.
+        """
+        return self._ask("DELETE", kind, name, "", None)
 
     def decide(self, /, experiment: str, context: Values = (), **how: Any) -> Answer:
         """An arm for a context.
@@ -110,7 +147,14 @@ class Client:
         return self._ask("POST", "experiments", experiment, "/reward", body)
 
     def predict(self, predictor: str, x: Values) -> Answer:
-        """Predict a row: "mean", "std", and the interval from "low" to "high" of "level"."""
+        """Predict a row, and keep nothing of it.
+
+        Returns
+        -------
+        dict
+            With "mean", "std" and the interval from "low" to "high" of probability "level", in
+            units of the target; None where nothing finite is known yet.
+        """
         return self._ask("POST", "predictors", predictor, "/predict", {"x": _to_json(x)})
 
     def predict_batch(self, predictor: str, rows: Sequence[Values]) -> list[Answer]:
@@ -168,16 +212,16 @@ class Client:
 
     def download(self, kind: str, name: str) -> bytes:
         """The model file of one of the "experiments" or "predictors"."""
-        return self._send("GET", kind, name, "/model", None)
+        return self._send("GET", _make_path(kind, name, "/model"), None)
 
     def _ask(self, method: str, kind: str, name: str, what: str, body: Any) -> Answer:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body, default=_spell).encode()
-        answer: Answer = json.loads(self._send(method, kind, name, what, body))
+        answer: Answer = json.loads(self._send(method, _make_path(kind, name, what), body))
         return answer
 
-    def _send(self, method: str, kind: str, name: str, what: str, content: bytes | None) -> bytes:
-        url = f"{self.url}/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
+    def _send(self, method: str, path: str, content: bytes | None) -> bytes:
+        url = f"{self.url}{path}"
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         for attempt in range(self.tries):
             request = urllib.request.Request(url, content, headers, method=method)
@@ -194,6 +238,10 @@ class Client:
                     raise
             time.sleep(0.1 * 2**attempt)
         raise AssertionError("unreachable")
+
+
+def _make_path(kind: str, name: str, what: str) -> str:
+    return f"/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
 
 
 def _in_thread(
@@ -228,6 +276,8 @@ class AsyncClient:
 
     put = _in_thread(Client.put)
     state = _in_thread(Client.state)
+    models = _in_thread(Client.models)
+    delete = _in_thread(Client.delete)
     decide = _in_thread(Client.decide)
     reward = _in_thread(Client.reward)
     predict = _in_thread(Client.predict)

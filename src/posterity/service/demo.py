@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from posterity.service.catalog import put
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
 from posterity.service.messages import Decide, ExperimentSettings, PredictorSettings, Reward, Row
@@ -37,9 +38,9 @@ async def demo_traffic(engine: Engine) -> None:
     waiting: set[asyncio.Task[None]] = set()
     if begins:
         settings = ExperimentSettings(arms=ARMS, features=FEATURES)
-        await engine.put(EXPERIMENT, settings, "demo")
-        await engine.put(
-            PREDICTOR, PredictorSettings(features=ROWS, model="robust", level=0.9), "demo"
+        await put(engine, EXPERIMENT, settings, "demo")
+        await put(
+            engine, PREDICTOR, PredictorSettings(features=ROWS, model="robust", level=0.9), "demo"
         )
         try:
             await _past(engine, rng, clock())

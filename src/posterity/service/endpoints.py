@@ -15,7 +15,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
-from posterity.service import logs, personalizer
+from posterity.service import catalog, logs, personalizer
 from posterity.service import messages as say
 from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
@@ -44,6 +44,7 @@ class Call:
     tokens: Tokens
     token: str
     body: Any
+    kind: str  # "experiments" or "predictors", where it is about one
     named: list[str]
     scope: Scope
 
@@ -51,6 +52,11 @@ class Call:
     def name(self) -> str:
         """The name of the model."""
         return self.named[0]
+
+    @property
+    def find(self) -> Callable[[str], Served]:
+        """What finds a model of the kind by its name."""
+        return self.engine.experiment if self.kind == "experiments" else self.engine.predictor
 
     @property
     def query(self) -> QueryParams:
@@ -75,20 +81,42 @@ class Endpoint:
         """What the names and ids in its path are called."""
         return re.findall(r"{(\w+)}", self.path)
 
+    @cached_property
+    def kind(self) -> str:
+        """What comes first in its path, as "experiments"."""
+        return self.path.removeprefix("/v1").split("/")[1]
+
     @property
     def summary(self) -> str:
         """The first line of what its function says of itself."""
         return (self.answer.__doc__ or "").splitlines()[0]
 
 
-async def put_experiment(call: Call) -> Any:
-    """Create an experiment, or change its settings."""
-    return await call.engine.put(call.name, call.body, call.token)
+async def put(call: Call) -> Any:
+    """Create an experiment or a predictor; of an experiment also change settings."""
+    return await catalog.put(call.engine, call.name, call.body, call.token)
 
 
-async def put_predictor(call: Call) -> Any:
-    """Create a predictor."""
-    return await call.engine.put(call.name, call.body, call.token)
+async def get(call: Call) -> Any:
+    """Settings, and how far it has learned; of a predictor also its schema and scores."""
+    return describe_state(call.find(call.name))
+
+
+async def delete(call: Call) -> Any:
+    """Delete it with all that the log has of it."""
+    return await catalog.delete(call.engine, call.find, call.name, call.token)
+
+
+async def list_all(call: Call) -> Any:
+    """All that there are, each with its settings."""
+    return {call.kind: catalog.list_models(call.engine, call.kind[:-1], describe_state)}
+
+
+async def get_model(call: Call) -> Any:
+    """The model as a model file, which ``posterity.load`` reads."""
+    call.find(call.name)
+    content = await call.engine.write_model(call.name)
+    return Response(content, media_type="application/octet-stream", headers=_NEVER)
 
 
 async def decide(call: Call) -> Any:
@@ -122,35 +150,10 @@ async def delete_decision(call: Call) -> Any:
     return await call.engine.record_event(call.name, "delete", asked)
 
 
-async def get_experiment(call: Call) -> Any:
-    """Settings of an experiment, and how far it has learned."""
-    return describe_state(call.engine.experiment(call.name))
-
-
-async def get_predictor(call: Call) -> Any:
-    """Settings of a predictor, and its scores."""
-    return describe_state(call.engine.predictor(call.name))
-
-
-async def get_experiment_model(call: Call) -> Any:
-    """The bandit as a model file, which ``posterity.load`` reads."""
-    return await _send_model(call.engine, call.engine.experiment(call.name))
-
-
-async def put_predictor_model(call: Call) -> Any:
+async def put_model(call: Call) -> Any:
     """Create a predictor from a model file; settings follow the question mark."""
     settings = await call.engine.read(read_upload, call.body, dict(call.query))
-    return await call.engine.put(call.name, settings, call.token)
-
-
-async def get_predictor_model(call: Call) -> Any:
-    """The model as a model file, which ``posterity.load`` reads."""
-    return await _send_model(call.engine, call.engine.predictor(call.name))
-
-
-async def _send_model(engine: Engine, served: Served) -> Response:
-    content = await engine.write_model(served.name)
-    return Response(content, media_type="application/octet-stream", headers=_NEVER)
+    return await catalog.put(call.engine, call.name, settings, call.token)
 
 
 async def get_log(call: Call) -> Any:
@@ -302,8 +305,10 @@ _EVENT = _EXPERIMENT + "/personalizer/v1.0/events/{id}"
 _BATCH_BYTES, _FILE_BYTES = 1_048_576, 16_777_216
 
 ENDPOINTS = (
-    Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put_experiment, _BATCH_BYTES),
-    Endpoint("GET", _EXPERIMENT, "read", None, get_experiment),
+    Endpoint("GET", "/v1/experiments", "read", None, list_all),
+    Endpoint("PUT", _EXPERIMENT, "admin", say.ExperimentSettings, put, _BATCH_BYTES),
+    Endpoint("GET", _EXPERIMENT, "read", None, get),
+    Endpoint("DELETE", _EXPERIMENT, "admin", None, delete),
     Endpoint("POST", _EXPERIMENT + "/decide", "decide", say.Decide, decide),
     Endpoint(
         "POST", _EXPERIMENT + "/decide/batch", "decide", say.DecideBatch, decide_batch, _BATCH_BYTES
@@ -314,7 +319,7 @@ ENDPOINTS = (
     Endpoint("DELETE", _EXPERIMENT + "/decisions/{id}", "admin", None, delete_decision),
     Endpoint("GET", _EXPERIMENT + "/log", "read", None, get_log),
     Endpoint("GET", _EXPERIMENT + "/evaluate", "read", None, evaluate),
-    Endpoint("GET", _EXPERIMENT + "/model", "read", None, get_experiment_model),
+    Endpoint("GET", _EXPERIMENT + "/model", "read", None, get_model),
     Endpoint("POST", _RANK, "decide", say.RankRequest, personalizer.rank, status=201),
     Endpoint(
         "POST",
@@ -325,8 +330,10 @@ ENDPOINTS = (
         status=204,
     ),
     Endpoint("POST", _EVENT + "/activate", "decide", None, personalizer.activate_event, status=204),
-    Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put_predictor, _BATCH_BYTES),
-    Endpoint("GET", _PREDICTOR, "read", None, get_predictor),
+    Endpoint("GET", "/v1/predictors", "read", None, list_all),
+    Endpoint("PUT", _PREDICTOR, "admin", say.PredictorSettings, put, _BATCH_BYTES),
+    Endpoint("GET", _PREDICTOR, "read", None, get),
+    Endpoint("DELETE", _PREDICTOR, "admin", None, delete),
     Endpoint("POST", _PREDICTOR + "/learn", "decide", say.Row, learn),
     Endpoint(
         "POST", _PREDICTOR + "/learn/batch", "decide", say.LearnBatch, learn_batch, _BATCH_BYTES
@@ -336,8 +343,8 @@ ENDPOINTS = (
         "POST", _PREDICTOR + "/predict/batch", "read", say.PredictBatch, predict_batch, _BATCH_BYTES
     ),
     Endpoint("POST", _PREDICTOR + "/unlearn", "decide", say.Unlearn, unlearn),
-    Endpoint("PUT", _PREDICTOR + "/model", "admin", bytes, put_predictor_model, _FILE_BYTES),
-    Endpoint("GET", _PREDICTOR + "/model", "read", None, get_predictor_model),
+    Endpoint("PUT", _PREDICTOR + "/model", "admin", bytes, put_model, _FILE_BYTES),
+    Endpoint("GET", _PREDICTOR + "/model", "read", None, get_model),
     Endpoint("POST", "/v1/tokens", "admin", say.NewToken, make_token),
     Endpoint("POST", "/v1/tokens/revoke", "admin", say.Revoke, revoke_token),
     Endpoint("GET", "/v1/audit", "admin", None, get_audit),

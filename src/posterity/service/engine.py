@@ -16,7 +16,6 @@ import msgspec
 import sqlalchemy as sql
 
 from posterity.files import dumps
-from posterity.service.changes import check_features, check_name, check_ranges, refuse_other
 from posterity.service.errors import ClaimedError, RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.follow import Follower
@@ -30,7 +29,7 @@ from posterity.service.messages import (
     PredictorSettings,
 )
 from posterity.service.predictors import Predictor
-from posterity.service.schema import audit, model
+from posterity.service.schema import DELETED, audit
 from posterity.service.store import LogEntries, Store
 from posterity.service.upkeep import Upkeep
 from posterity.service.work import (
@@ -78,6 +77,7 @@ class Engine:
         self.store, self.clock, self.learns = store, clock, learns
         self.models: dict[str, Served] = {}
         self.broken: dict[str, str] = {}  # models that can't be restored, and why
+        self.deleted: dict[str, int] = {}  # versions that names have come to
         self.counts = {"decisions": 0, "events": 0, "rows": 0, "commits": 0, "failures": 0}
         self.changed: list[asyncio.Event] = []  # of streams that wait for one
         self.evaluating = asyncio.Lock()
@@ -139,7 +139,7 @@ class Engine:
         self._secret = self.store.read_secret(secrets.token_hex(32) if self.learns else "")
         if not self._secret:
             raise ClaimedError("the database is empty: start the server that learns first")
-        self.models, self.broken = {}, {}
+        self.models, self.broken, self.deleted = {}, {}, {}
         for kept in self.store.read_models():
             self.restore_served(kept)
         self._groups.kept = self.store.read_snapshot_numbers()
@@ -147,6 +147,8 @@ class Engine:
     def restore_served(self, kept: Record) -> None:
         """Serve a model as the log has it; one that can't be restored leaves the others."""
         name = kept["name"]
+        if kept["kind"] == DELETED:
+            return self.forget_model(name, kept["version"])
         self.broken.pop(name, None)
         try:
             self.models[name] = self.restore(kept)
@@ -157,16 +159,22 @@ class Engine:
             self.broken[name] = summarize_error(error)
             logger.error("%s %r can't be restored", kept["kind"], name, exc_info=error)
 
+    def forget_model(self, name: str, version: int) -> None:
+        """Serve a model no longer; another one of its name has a later version."""
+        self.models.pop(name, None)
+        self.broken.pop(name, None)
+        self.deleted[name] = version
+
     def restore(self, kept: Record, through: int | None = None) -> Served:
         """A model as the log has it, or as it was when it had learned no more than ``through``."""
         name, kind = kept["name"], kept["kind"]
         after, known, notes = read_snapshot(self.store, name, through)
         settings = msgspec.json.decode(kept["settings"], type=_SETTINGS[kind])
-        served = self._build(name, kept["version"], settings, known, notes, after)
+        served = self.build(name, kept["version"], settings, known, notes, after)
         served.replay(served.read_log(self.store, after, through), self.store)
         return served
 
-    def _build(self, name: str, version: int, settings: Any, *known: Any) -> Served:
+    def build(self, name: str, version: int, settings: Any, *known: Any) -> Served:
         """An experiment or a predictor; ``known`` are a snapshot's model, notes and number."""
         if isinstance(settings, ExperimentSettings):
             return Experiment(name, version, settings, self._secret, *known)
@@ -210,62 +218,26 @@ class Engine:
         """The predictor of that name."""
         return self._find_model(name, Predictor)
 
-    def _find_model(self, name: str, kind: Any) -> Any:
+    def check_ready(self) -> None:
+        """Refuse what is asked while the log is being read."""
         if not self.ready:
             raise RefusedError(503, "the log is being read: try again", retry_after=1)
+
+    def _find_model(self, name: str, kind: Any) -> Any:
+        self.check_ready()
         found = self.models.get(name)
         if name in self.broken:
-            raise RefusedError(503, self._explain_failure(name), "name")
+            raise RefusedError(503, self.explain_failure(name), "name")
         if not isinstance(found, kind):
             raise RefusedError(404, f"there is no {kind.kind} {name!r}", "name")
         return found
 
-    def _explain_failure(self, name: str) -> str:
+    def explain_failure(self, name: str) -> str:
+        """Why a model can't be restored, and what to do."""
         return (
             f"{name!r} can't be restored from the database, and is not served: "
-            f"{self.broken[name]}. Its log is kept; restore a backup, or use another name"
+            f"{self.broken[name]}. Its log is kept; restore a backup, or delete it"
         )
-
-    async def put(self, name: str, settings: Any, token: str) -> Record:
-        """Create a model, or change its settings; an experiment's arms and features stay."""
-        kind = "experiment" if isinstance(settings, ExperimentSettings) else "predictor"
-        check_name(name, "name")
-        made = await self.read(self._prepare, name, settings)  # a file takes its time
-
-        def do(_: LogEntries, group: Group) -> Record:
-            if name in self.broken:
-                raise RefusedError(503, self._explain_failure(name), "name")
-            before = self.models.get(name)
-            version = 1 if before is None else before.version + 1
-            if before is not None:
-                if msgspec.structs.asdict(before.settings) == msgspec.structs.asdict(settings):
-                    return {"name": name, "version": before.version}
-                refuse_other(before, kind, settings)
-            served = deepcopy(made)  # it may be done again
-            served.version = version
-            if before is not None:
-                served.take_over(before)
-            written = msgspec.json.encode(settings).decode()
-            kept = {"name": name, "version": version, "kind": kind, "settings": written}
-            group.add(model, seq=self.next_number(), at=self.clock(), **kept)
-            was, now = (
-                one and msgspec.json.encode(one.describe_settings()).decode()
-                for one in (before, served)
-            )
-            self.add_audit(group, token, f"{kind} {name}", was, now)
-            self.models[name] = served
-            return {"name": name, "version": version}
-
-        answer: Record = await self.submit(Work(do, name))
-        return answer
-
-    def _prepare(self, name: str, settings: Any) -> Served:
-        """A model of its first version; raises where it can't be."""
-        check = check_ranges if isinstance(settings, ExperimentSettings) else check_features
-        check(settings)
-        served = self._build(name, 1, settings)
-        served.check_settings()
-        return served
 
     async def decide(self, name: str, asked: list[Decide]) -> list[Any]:
         """Arms for contexts."""

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity import words
 from posterity.bandits import Bandit
+from posterity.service.build import get_family
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import check_target, list_names, read_context
 from posterity.service.learner import Change, Learner
@@ -59,6 +61,7 @@ class Experiment(Learner):
         learned_through: int = 0,
     ) -> None:
         self.version, self.settings = version, settings
+        self._family = get_family(settings)
         model = self.build_model() if bandit is None else bandit
         super().__init__(name, model, notes, learned_through)
         self.policy = build_policy(settings)
@@ -75,7 +78,7 @@ class Experiment(Learner):
         RefusedError
             422, with what the model says.
         """
-        check_target(self.settings.model, self.settings.default_reward, "default_reward")
+        check_target(self._family, self.settings.default_reward, "default_reward")
         trial = Bandit(build_model(self.settings.model), arms=["one"], rng=0)
         try:
             trial.learn_one(np.zeros(1), "one", self.settings.default_reward)
@@ -251,7 +254,7 @@ class Experiment(Learner):
         }
         total = self._compute_total([*before, happened], bool(made["active"]))
         if value is not None:
-            check_target(self.settings.model, value if total is None else total, "value")
+            check_target(self._family, value if total is None else total, "value")
         happened["total"] = total
         self.learn_entry({**happened, "context": made["context"], "arm": made["arm"]}, found.log)
         if found.log is not None:  # it was learned anew, which a restart need not do again
@@ -323,13 +326,9 @@ class Experiment(Learner):
         return store.read_events(self.name, after, through, limit)
 
 
-def build_model(word: str) -> Any:
-    """The model of rewards: None is the bandit's own, of normal noise."""
-    if word == "linear":
-        return None
-    from posterity import BayesianLogisticRegression, BayesianPoissonRegression
-
-    return BayesianLogisticRegression() if word == "logistic" else BayesianPoissonRegression()
+def build_model(text: str) -> Any:
+    """The model of rewards, in the command's words: None is the bandit's own, of normal noise."""
+    return None if text == "linear" else words.build_model(words.parse_one(text))
 
 
 def collect_rewards(events: Sequence[Record]) -> dict[str, float]:

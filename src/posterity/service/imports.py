@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from posterity.off_policy.dsjson import arm_order, decisions_in, flatten_features
+from posterity.service.catalog import put
 from posterity.service.databases import explain_failures
 from posterity.service.engine import Engine
 from posterity.service.errors import RefusedError
@@ -64,7 +65,7 @@ async def _import(path: str, name: str, engine: Engine) -> dict[str, Any]:
     counts = {"decisions": 0, "rewards": 0}
     try:
         if name not in engine.models:
-            await engine.put(name, infer_settings(path), "import")
+            await put(engine, name, infer_settings(path), "import")
         served = engine.experiment(name)
         rows = (_read(row, served) for row in decisions_in(path))
         while some := list(islice(rows, _AT_ONCE)):

@@ -28,14 +28,9 @@ class ExperimentSettings(Request):
     arms: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
     features: Annotated[list[Name], Meta(max_length=10_000)] = []
     ranges: dict[str, tuple[float, float]] = {}
-    model: Literal["linear", "logistic", "poisson"] = "linear"
-    policy: Literal[
-        "thompson",
-        "upper confidence bound",
-        "randomized upper confidence bound",
-        "inverse gap",
-        "greedy",
-    ] = "thompson"
+    # Words of the command, and a name of a policy.
+    model: str = "linear"
+    policy: str = "thompson"
     floor: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.02
     aggregation: Literal["sum", "first", "last"] = "sum"
     horizon: Annotated[float, Meta(gt=0.0)] | None = None

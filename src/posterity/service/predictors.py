@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from inspect import signature
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
@@ -22,6 +23,7 @@ from posterity.service.learner import Change, Learner
 from posterity.service.messages import Learned, Predicted, PredictorSettings, Row, Unlearn
 from posterity.service.schema import row
 from posterity.service.store import LogEntries, Store
+from posterity.service.watch import Watch
 from posterity.service.writing import Group, Record, keep_row
 
 Array = NDArray[np.float64]
@@ -137,6 +139,7 @@ class Predictor(Learner):
         super().__init__(name, model, notes, learned_through)
         self.rows = make_rows(settings, model, notes or {})
         known = {one.name for one in fields(Scores)}
+        self.watch = msgspec.json.decode((notes or {}).get("watch", "{}"), type=Watch)
         self.scores = Scores(**{key: value for key, value in (notes or {}).items() if key in known})
 
     def check_settings(self) -> None:
@@ -150,23 +153,23 @@ class Predictor(Learner):
         self._check_roles()
         forgets, count = self.settings.forget_after is not None, 4 * (len(self.rows.kinds) + 1)
         # As many rows as a model may keep from its start: those it can always unlearn.
-        examples = self.rows.make_examples(max(64, count) + 1 if forgets else 2)
-        if not examples or self.settings.file is not None:
+        if self.settings.file is not None:
             return
-        trial, first = self._learn_examples(examples)
+        trial, x, y = self._learn_examples(max(64, count) + 1 if forgets else 2)
         try:
             if forgets:
-                X, added = self.rows.open(examples[:1])
-                trial.unlearn(X, [first], **added)
+                X, added = self.rows.open([x])
+                trial.unlearn(X, [y], **added)
         except FAILURES as error:
             message = f"this model can't unlearn: {error}"
             raise RefusedError(422, message, "forget_after") from error
 
-    def _learn_examples(self, examples: Sequence[bytes]) -> tuple[Any, float]:
-        """A model that has learned examples one by one, and the target of the first."""
+    def _learn_examples(self, n: int) -> tuple[Any, bytes, float]:
+        """A model that has learned examples one by one, the first of them, and its target."""
         failures = []
-        for targets in ([0.0, 1.0], [0.5]):  # labels and counts, or amounts and shares
-            trial = self.build_model()
+        # Shares, and what is larger; labels and counts, or amounts and shares.
+        for largest, targets in product((1.0, 1e3), ([0.0, 1.0], [0.5])):
+            trial, examples = self.build_model(), self.rows.make_examples(n, largest)
             try:
                 for x, y in zip(examples, cycle(targets), strict=False):
                     row, added = self.rows.open_one(x)
@@ -174,9 +177,10 @@ class Predictor(Learner):
             except FAILURES as error:
                 failures.append(error)
             else:
-                return trial, targets[0]
+                return trial, examples[0], targets[0]
         message = f"no row could be learned: {failures[0]}"
-        raise RefusedError(422, message, "parameters") from failures[0]
+        field = "formula" if self.settings.formula else "parameters"
+        raise RefusedError(422, message, field) from failures[0]
 
     def _check_roles(self) -> None:
         """Refuse offsets and exposures that are no features, or of what is no count."""
@@ -190,8 +194,9 @@ class Predictor(Learner):
                 raise RefusedError(422, message, role)
         if len(set(roles.values())) < len(roles):
             raise RefusedError(422, "offset and exposure are the same feature: name two", "offset")
-        if kinds and not kinds.keys() - set(roles.values()):
-            message = f"no feature is left beside {list_names(roles.values())}: add one"
+        others = [*roles.values(), *filter(None, [self.settings.groups])]
+        if kinds and not kinds.keys() - set(others):
+            message = f"no feature is left beside {list_names(others)}: add one"
             raise RefusedError(422, message, "features")
 
     def build_model(self) -> Any:
@@ -200,15 +205,18 @@ class Predictor(Learner):
 
     def describe_settings(self) -> dict[str, Any]:
         """The settings; of a file its size."""
-        told = super().describe_settings()
-        if self.settings.file is not None:
-            told["file"] = f"{len(self.settings.file):,} bytes"
-        return told
+        file = self.settings.file
+        short = f"{len(file):,} bytes" if file is not None else None
+        told: dict[str, Any] = msgspec.to_builtins(
+            msgspec.structs.replace(self.settings, file=None)
+        )
+        return {**told, "file": short}
 
     @property
     def notes(self) -> dict[str, Any]:
         """What goes into a snapshot beside the model."""
-        return {**asdict(self.scores), **self.rows.notes, **super().notes}
+        watched = msgspec.json.encode(self.watch).decode()
+        return {**asdict(self.scores), "watch": watched, **self.rows.notes, **super().notes}
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -327,6 +335,12 @@ class Predictor(Learner):
         self.scores.add(entry)
         if entry["kind"] == "learn":
             self.rows.note(entry["x"])
+            changed = self.watch.add(self.rows.list_values(entry["x"]))
+            if changed is not None:
+                level, held = self.settings.level, self.scores.held
+                if told := self.scores.find_alarm(level):
+                    changed.append(f"coverage too {'low' if held < level else 'high'}: {told}")
+                self.watch.note(entry["at"], changed)
 
     def read_change(self, entry: Record) -> Change:
         """What an entry changes of its row."""

@@ -5,32 +5,30 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.bandits import (
-    Bandit,
-    Greedy,
-    InverseGap,
-    Policy,
-    RandomizedUpperConfidenceBound,
-    ThompsonSampling,
-    UpperConfidenceBound,
-)
+from posterity.bandits import Bandit, Policy, ThompsonSampling
+from posterity.bandits.naming import NAMES, find_policy
+from posterity.service.errors import RefusedError
+from posterity.service.inputs import list_names
 from posterity.service.messages import ExperimentSettings
 
 Array = NDArray[np.float64]
 
 
 def build_policy(settings: ExperimentSettings) -> Policy:
-    """The policy that settings name."""
-    floor = settings.floor
-    if settings.policy == "thompson":
-        return ThompsonSampling(floor=floor, width=0.5)
-    kinds: dict[str, type[Policy]] = {
-        "randomized upper confidence bound": RandomizedUpperConfidenceBound,
-        "upper confidence bound": UpperConfidenceBound,
-        "inverse gap": InverseGap,
-        "greedy": Greedy,
-    }
-    return kinds[settings.policy](floor=floor)
+    """The policy that settings name.
+
+    Raises
+    ------
+    RefusedError
+        422: there is none of that name.
+    """
+    kind = find_policy(settings.policy)
+    if kind is None:
+        message = f"there is no policy {settings.policy!r}: give {list_names(NAMES)}"
+        raise RefusedError(422, message, "policy")
+    if kind is ThompsonSampling:
+        return ThompsonSampling(floor=settings.floor, width=0.5)
+    return kind(floor=settings.floor)
 
 
 def compute_propensities(

@@ -72,6 +72,10 @@ class Rows(ABC):
         """The numbers of a row, in a fixed order."""
 
     @abstractmethod
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """Numbers and levels as they were sent, by feature; None is missing, and dates are out."""
+
+    @abstractmethod
     def open(self, rows: Sequence[bytes]) -> tuple[Any, Added]:
         """Rows as models take many, and their offsets and exposures (n,)."""
 
@@ -83,8 +87,8 @@ class Rows(ABC):
         """A row was learned."""
 
     @abstractmethod
-    def make_examples(self, n: int) -> list[bytes]:
-        """Rows to try a model with; none where it isn't known what rows are."""
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
+        """Rows to try a model with, of numbers from 0 to the largest."""
 
     def check_exposure(self, name: str, value: float) -> None:
         """Refuse an exposure of 0 or less."""
@@ -128,6 +132,14 @@ class NumberRows(Rows):
         numbers: list[float] = np.frombuffer(x).tolist()
         return numbers
 
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """All of them; the number of a level as text."""
+        values: dict[str, Any] = dict(zip(self._features, self.list_numbers(x), strict=False))
+        for name, levels in self.settings.levels.items():
+            place = int(values[name])
+            values[name] = levels[place - 1] if place else ""
+        return values
+
     def open(self, rows: Sequence[bytes]) -> tuple[Array, Added]:
         """An array (n, m)."""
         X = np.frombuffer(b"".join(rows)).reshape(len(rows), -1)
@@ -141,9 +153,9 @@ class NumberRows(Rows):
         X, added = self.open([x])
         return X[0], {role: its[0] for role, its in added.items()}
 
-    def make_examples(self, n: int) -> list[bytes]:
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
         """Rows of random numbers."""
-        X = np.random.default_rng(0).normal(size=(n, len(self._features)))
+        X = largest * np.random.default_rng(0).random((n, len(self._features)))
         X[:, list(self._roles.values())] = 1.0
         X[:, [self._features.index(name) for name in self.settings.levels]] = 1.0
         return [row.tobytes() for row in X]

@@ -20,6 +20,7 @@ Sequence = sql.BigInteger().with_variant(Integer(), "sqlite")
 meta = Table("meta", metadata, Column("name", String, primary_key=True), Column("value", Text))
 
 # Settings as they were, version by version; the newest counts.
+DELETED = "deleted"  # the kind of a last version, which has none
 model = Table(
     "model",
     metadata,

@@ -24,11 +24,14 @@ from posterity.service.writing import Record
 # Stretches of time on the page, and decisions listed one by one.
 STRETCHES = 60
 LAST = 20
+# Rewards that a mean along time is of, at least.
+NEWEST = 30
 # Decisions, or rows, that an overview reads: the newest.
 RECENT = 5_000
 # Rows of which target and prediction are drawn, and whose coverage is told.
 WINDOW = 200
 _DRAWN = ("at", "y", "mean", "low", "high")
+_TOLD = ("at", "y", "mean", "log_score")
 MINUTE = 60.0
 logger = logging.getLogger("posterity.service")
 # Seconds that delays are counted between: a thousandth to a month.
@@ -46,6 +49,8 @@ def describe_state(served: Served) -> dict[str, Any]:
     }
     if isinstance(served, Predictor):
         state["schema"], state["scores"] = served.rows.kinds, served.scores.state()
+        state["unusual"] = served.watch.alarms
+        state["events"] = [{"at": at, "told": told} for at, told in served.watch.events]
     return state
 
 
@@ -108,8 +113,11 @@ def _arm(arm: str, place: int, log: list[Record]) -> dict[str, Any]:
 def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
     """Return means along time, over stretches of equal numbers of decisions."""
     stretches = _split(log)
-    earned = [[one["reward"] for one in part if one["reward"] is not None] for part in stretches]
-    intervals = [_interval(rewards) for rewards in earned]
+    intervals, newest = [], list[float]()
+    for part in stretches:
+        earned = [one["reward"] for one in part if one["reward"] is not None]
+        newest = [*newest, *earned][-max(len(earned), NEWEST) :]
+        intervals.append(_interval(newest))
     return {
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
@@ -122,10 +130,23 @@ def _along(log: list[Record], n_arms: int) -> dict[str, list[Any]]:
             for part in stretches
         ],
         "rewards": [one["mean"] for one in intervals],
+        "arm_rewards": _follow_arms(stretches, n_arms),
         "lows": [one["low"] for one in intervals],
         "highs": [one["high"] for one in intervals],
         "regrets": [_mean([*filter(math.isfinite, map(_regret, part))]) for part in stretches],
     }
+
+
+def _follow_arms(stretches: list[list[Record]], n_arms: int) -> list[list[float | None]]:
+    """Mean of the newest rewards of each arm at the end of each stretch."""
+    newest: list[deque[float]] = [deque(maxlen=NEWEST) for _ in range(n_arms)]
+    means = []
+    for part in stretches:
+        for one in part:
+            if one["reward"] is not None:
+                newest[one["arm"]].append(one["reward"])
+        means.append([_mean([*rewards]) for rewards in newest])
+    return means
 
 
 def _regret(one: Record) -> float:
@@ -195,17 +216,19 @@ def _read_rows(store: Store, served: Predictor) -> list[Record]:
 
 
 def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str, Any]:
-    stretches = _split(log)
+    parts = _parts(len(log))  # by rows: those of a batch have one time
+    stretches = [log[part] for part in parts]
     held = [[one["low"] <= one["y"] <= one["high"] for one in part] for part in stretches]
     surprising = [
-        {"id": one["row_id"], **{name: one[name] for name in ("at", "y", "mean", "log_score")}}
-        for one in log
+        {"id": one["row_id"], "row": place, **{name: one[name] for name in _TOLD}}
+        for place, one in enumerate(log)
         if is_surprising(one)
     ]
     return {
         **describe_state(served),
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
+        "ends": [part.stop - 1 for part in parts],
         "rows": [len(part) for part in stretches],
         "errors": [
             math.sqrt(np.mean([(one["y"] - one["mean"]) ** 2 for one in part]))
@@ -247,7 +270,13 @@ def _drift(times: list[float], errors: list[float]) -> list[dict[str, float]]:
         max_error=largest,
     )
     return [
-        {"start": times[one.row_start], "end": times[one.row_end - 1], "ratio": one.ratio}
+        {
+            "start": times[one.row_start],
+            "end": times[one.row_end - 1],
+            "first": known[one.row_start],
+            "last": known[one.row_end - 1],
+            "ratio": one.ratio,
+        }
         for one in drift_periods(along)
         if math.isfinite(one.ratio)
     ]
@@ -292,6 +321,9 @@ def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
+# Values of models by their names.
+Named = list[tuple[str, float | None]]
+
 # How the log of a model is read and described, and where.
 _READERS: dict[type[Served], tuple[Any, Any, str]] = {
     Experiment: (_read_decisions, _experiment, "experiments"),
@@ -303,10 +335,9 @@ _SCORES = ("rmse", "coverage", "recent_coverage", "log_score", "error_ratio", "s
 
 
 def find_alarms(engine: Engine) -> dict[str, str]:
-    """What is wrong with the intervals of which predictor."""
-    predictors = [one for one in engine.models.values() if isinstance(one, Predictor)]
-    found = {one.name: one.scores.find_alarm(one.settings.level) for one in predictors}
-    return {name: alarm for name, alarm in found.items() if alarm}
+    """What is unusual about the features and the intervals of which predictor."""
+    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    return {one.name: "; ".join(one.watch.alarms) for one in predictors if one.watch.alarms}
 
 
 def format_metrics(engine: Engine) -> str:
@@ -315,12 +346,19 @@ def format_metrics(engine: Engine) -> str:
     for name, count in engine.counts.items():
         lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
-    scored = [one for one in engine.models.values() if isinstance(one, Predictor) and one.scores.n]
+    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    scores = [(one.name, one.scores.state()) for one in predictors if one.scores.n]
     for score in _SCORES:
-        lines.append(f"# TYPE posterity_predictor_{score} gauge")
-        for served in scored:
-            value = served.scores.state()[score]
-            if value is not None:
-                label = json.dumps(served.name, ensure_ascii=False)
-                lines.append(f"posterity_predictor_{score}{{name={label}}} {value}")
-    return "\n".join(lines) + "\n"
+        lines += _list_metric(score, "gauge", [(name, told[score]) for name, told in scores])
+    counts: Named = [(one.name, float(one.watch.count)) for one in predictors]
+    return "\n".join([*lines, *_list_metric("events_total", "counter", counts)]) + "\n"
+
+
+def _list_metric(what: str, kind: str, values: Named) -> list[str]:
+    """A metric of predictors, by the name of each that has a value."""
+    lines = [
+        f"posterity_predictor_{what}{{name={json.dumps(name, ensure_ascii=False)}}} {value}"
+        for name, value in values
+        if value is not None
+    ]
+    return [f"# TYPE posterity_predictor_{what} {kind}", *lines]

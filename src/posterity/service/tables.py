@@ -17,6 +17,7 @@ from posterity.io.calendar import PARTS, name_parts
 from posterity.io.missing import ColumnMeans
 from posterity.linear.categories import MISSING
 from posterity.linear.levels import to_text
+from posterity.model.formula import read_formula
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
 from posterity.service.messages import PredictorSettings
@@ -91,6 +92,17 @@ def find_kind(value: Any) -> str:
             continue
         return kind
     return "category"
+
+
+def list_parts(name: str, kind: Any) -> list[str]:
+    """The columns that a model learns of one, by its kind or its levels.
+
+    Examples
+    --------
+    >>> list_parts("day", "date"), list_parts("shop", ["a", "b"])
+    (['day.weekday', 'day.month'], ['shop'])
+    """
+    return [name + part for part in KINDS[_name_kind(kind)].parts]
 
 
 def list_levels(kinds: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -220,6 +232,16 @@ class TableRows(Rows):
         kinds = self.find_kinds(x)
         return [float(row[name]) for name in row if kinds[name] == "number"]
 
+    def list_values(self, x: bytes) -> dict[str, Any]:
+        """What was sent, but for dates and times: those to come are always new."""
+        row, _ = _decode(x)
+        kinds = {name: _name_kind(kind) for name, kind in self.find_kinds(x).items()}
+        return {
+            name: value if value is None or kinds[name] == "number" else to_text(value)
+            for name, value in row.items()
+            if kinds[name] not in ("date", "time")
+        }
+
     def open_one(self, x: bytes) -> tuple[dict[str, Any], Added]:
         """A mapping of columns to values, dates as parts of the calendar."""
         row, filled = _decode(x)
@@ -252,15 +274,12 @@ class TableRows(Rows):
             there = ~np.isnan(values)
             self._means.add(known, np.where(there, values, 0.0), there.astype(np.float64))
 
-    def make_examples(self, n: int) -> list[bytes]:
-        """Rows of random numbers and of the same text; none of a formula of unknown columns."""
-        if self.settings.formula is not None and not self._kinds:
-            return []
-        groups = {self.settings.groups: "category"} if self.settings.groups else {}
-        kinds = self._kinds or {"x": "number", **groups}
+    def make_examples(self, n: int, largest: float) -> list[bytes]:
+        """Rows of random numbers and of the same text."""
+        kinds = self._kinds or _guess_kinds(self.settings)
         learned = kinds.keys() - set(self.roles.values())
         examples = []
-        for number in np.random.default_rng(0).normal(size=n).tolist():
+        for number in (largest * np.random.default_rng(0).random(n)).tolist():
             row = {
                 name: kind[0] if isinstance(kind, list) else KINDS[kind].example
                 for name, kind in kinds.items()
@@ -268,6 +287,15 @@ class TableRows(Rows):
             row |= {name: number for name in learned if kinds[name] == "number"}
             examples.append(self.read(row))
         return examples
+
+
+def _guess_kinds(settings: PredictorSettings) -> dict[str, Any]:
+    """Kinds that columns may have whose first row has not come."""
+    if settings.formula is None:
+        return {"x": "number"} | ({settings.groups: "category"} if settings.groups else {})
+    formula = read_formula(settings.formula)
+    groups = {node.text for group in formula.groups for node in group.groups}
+    return {name: "category" if name in groups else "number" for name in formula.predictors}
 
 
 def _find_kinds(x: Any) -> dict[str, str]:

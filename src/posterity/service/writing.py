@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from posterity.service.schema import decision, row, snapshot, token
+from posterity.service.schema import decision, event, model, row, snapshot, token
 
 Record = dict[str, Any]
 
@@ -46,6 +46,25 @@ def erase_decisions(name: str, ids: Sequence[str]) -> list[Any]:
     return [
         gone.values(context=None, forget=None),
         snapshot.delete().where(snapshot.c.model == name),
+    ]
+
+
+def delete_model(name: str, number: int) -> list[tuple[Any, list[Record]]]:
+    """Statements that delete all that there is of a model before a number of the log.
+
+    Decisions have numbers of their own where several servers decide: all of them go.
+    """
+    of: Any = sql.bindparam("of")
+    before: Any = sql.bindparam("before")
+    numbered = [
+        table.delete().where((table.c.model == of) & (table.c.seq < before))
+        for table in (event, row)
+    ]
+    settings = model.delete().where((model.c.name == of) & (model.c.seq < before))
+    whole = [table.delete().where(table.c.model == of) for table in (decision, snapshot)]
+    return [
+        *((one, [{"of": name, "before": number}]) for one in (*numbered, settings)),
+        *((one, [{"of": name}]) for one in whole),
     ]
 
 

@@ -111,14 +111,18 @@ function figures(one, colour) {
     figure("Propensities", "with what probability each arm is picked", width => chart.timeline({
       width, times, domain: [0, 1], format: percent, says: "Propensities of arms along time",
       layers: [chart.stack(chances, names)] })),
-    figure("Reward", "mean with its 95% band; drift is shaded", width => chart.timeline({
+    figure("Reward", "mean of the newest 30 or more, with its 95% band; drift is shaded", width => chart.timeline({
       width, times, domain: chart.extent([...one.lows, ...one.highs, ...one.rewards]), says: "Mean reward along time",
       layers: [chart.drift(one.drift), chart.band(one.lows, one.highs, "s0"), chart.line(one.rewards, "s0")] })),
+    figure("Reward by arm", "mean of its newest 30 rewards", width => chart.timeline({
+      width, times, domain: chart.extent(one.arm_rewards.flatMap(row => row.filter((_, k) => colour[k] !== "other"))),
+      says: "Mean reward of each arm along time",
+      layers: colour.map((name, k) => (name === "other" ? () => [] : chart.line(one.arm_rewards.map(row => row[k]), name))) })),
     figure("Traffic", "decisions a second, by arm", width => chart.timeline({
       width, times, domain: [0, 1.06 * busiest], says: "Decisions a second along time, by arm",
       layers: [chart.stack(rates, names, true)] })),
     figure("Expected regret", "beside the arm that was believed to be best", width => chart.timeline({
-      width, times, domain: [0, 1.06 * Math.max(...costs, 1e-9)], says: "Expected regret along time",
+      width, times, domain: [0, 1.06 * Math.max(...costs, 0) || 1], says: "Expected regret along time",
       layers: [chart.line(one.regrets, "s0")] })),
     figure("Delay of rewards", "from a decision to its first reward", width => delayBars(one, width)),
   ];
@@ -173,13 +177,17 @@ function predictor(one) {
   const { scores, settings, times, newest, recent_coverage: recent } = one;
   const level = settings.level;
   const ends = end => one.coverage.map(share => share[end]);
+  const along = { times: one.ends, tell: teller(times, place => one.ends.findIndex(end => end >= place), scores.n - one.ends.at(-1)) };
+  const drift = chart.drift(one.drift.map(period => ({ ...period, start: period.first, end: period.last })));
+  const marks = chart.alarms(one.alarms.map(row => ({ ...row, at: row.row })));
+  const changes = one.events.map(({ at, told }) => cells("td", [`${chart.clock(at, Infinity)} ${chart.clock(at)}`, told])).reverse();
   const surprises = one.alarms.map(row => cells("td", [chart.clock(row.at), html("bdi", {}, row.id), number(row.y), number(row.mean), number(row.log_score)])).reverse();
   const words = ["predictor", settings.formula ?? settings.model, counted(Object.keys(one.schema).length, "feature")];
   if (!times.length) return waits(one, words, null, "No row that could be predicted has been learned yet.");
   return html("section", { class: "model card" },
     head(one, words),
     warning(one.drift, times.at(-1)),
-    one.alarm ? html("p", { class: "warning", role: "note" }, `▲ Coverage: ${one.alarm}.`) : null,
+    one.unusual.map(told => html("p", { class: "warning", role: "note" }, `▲ ${told}.`)),
     html("dl", { class: "tiles" },
       tile("Rows scored", number(scores.n, 4), "predicted, then learned"),
       tile("Coverage", percent(recent.mean), `newest ${recent.n}; 95%: ${percent(recent.low)} to ${percent(recent.high)}; promised ${percent(level)}`),
@@ -187,27 +195,34 @@ function predictor(one) {
       tile("Log score", number(scores.log_score), "a row, the larger the better"),
       tile("Surprising rows", number(one.alarms.length), "of the newest")),
     html("div", { class: "plots" },
-      rowsFigure(newest, level),
+      rowsFigure(newest, level, scores.n),
       figure("Coverage", "shaded: where it lies with 95% probability; dashed: what is promised", width => chart.timeline({
-        width, times, format: percent, says: "Coverage of intervals along time",
+        width, ...along, format: percent, says: "Coverage of intervals along time",
         domain: [Math.max(0, Math.min(...ends("low"), level) - 0.05), 1],
-        layers: [chart.band(ends("low"), ends("high"), "s0"), chart.rule(level), chart.line(ends("mean"), "s0"), chart.alarms(one.alarms)] })),
+        layers: [chart.band(ends("low"), ends("high"), "s0"), chart.rule(level), chart.line(ends("mean"), "s0"), marks] })),
       figure("Error", "root mean squared; shaded: drift, marks: surprises", width => chart.timeline({
-        width, times, domain: [0, chart.extent(one.errors)[1]], says: "Root mean squared error along time",
-        layers: [chart.drift(one.drift), chart.line(one.errors, "s0"), chart.alarms(one.alarms)] })),
+        width, ...along, domain: [0, chart.extent(one.errors)[1]], says: "Root mean squared error along time",
+        layers: [drift, chart.line(one.errors, "s0"), marks] })),
       figure("Log score", "mean of a row", width => chart.timeline({
-        width, times, domain: chart.extent(one.log_scores), says: "Log score along time",
-        layers: [chart.drift(one.drift), chart.line(one.log_scores, "s0")] }))),
+        width, ...along, domain: chart.extent(one.log_scores), says: "Log score along time",
+        layers: [drift, chart.line(one.log_scores, "s0")] }))),
+    changes.length ? table("What changed", ["When", "What"], changes) : null,
     surprises.length ? table("Surprising rows", ["Time", "Row", "Value", "Expected", "Log score"], surprises) : null);
 }
 
+// What an axis of rows says of a place: the time, or the row's number where many rows have one time.
+function teller(times, find, first) {
+  if (new Set(times).size < 0.5 * times.length) return place => `row ${number(first + Math.round(place), 4)}`;
+  return (place, span) => chart.clock(times[find(place)], span && times.at(-1) - times[0]);
+}
+
 // Rows as they came, one after the other, each with what was expected before it was learned.
-function rowsFigure(rows, level) {
+function rowsFigure(rows, level, total) {
   const all = name => rows.map(row => row[name]);
   return figure("Target and prediction", `points: the newest ${rows.length} rows; line: expected, with its ${percent(level)} interval`,
     width => chart.timeline({
       width, times: [...rows.keys()], domain: chart.extent(["y", "mean", "low", "high"].flatMap(all)),
-      tell: (place, span) => chart.clock(rows[Math.round(place)].at, span && rows.at(-1).at - rows[0].at),
+      tell: teller(all("at"), Math.round, total - rows.length + 1),
       says: "Targets and predictions of the newest rows",
       layers: [chart.band(all("low"), all("high"), "s0"), chart.line(all("mean"), "s0"), chart.dots(all("y"), "s3")] }));
 }
