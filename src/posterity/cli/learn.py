@@ -25,7 +25,7 @@ from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
 from posterity.io.reading import ROLES, ReadSettings
-from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.io.targets import make_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def _read_file(
     """Give a table to a method of the model."""
     learn, column = _method(kept, method), kept.target(settings.target)
     check_takes_offsets(kept.model, reading)
-    goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
+    goal = make_target(column, labels=is_classifier(kept.model))
     learn = learning_rows(learn) if kept.has_formula else learn
     with table_path(settings.file) as path:
         table = kept.open(path, goal, reading, learns=True)
