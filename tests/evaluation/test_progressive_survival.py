@@ -182,6 +182,7 @@ def test_files_of_lifetimes_are_updated_unlearned_and_read(table: Path, tmp_path
         (["--target", "Surv(months, broke)", "--model", "weibull", "--lag", "1"], "leave --lag"),
         (["--target", "Surv(months, broke)", "--model", "weibull", "--delay", "1"], "--delay is"),
         (["--target", "Surv(months, broke)", "--structure", "diagonal"], "is a lifetime, some"),
+        (["--target", "x", "--model", "gamma", "--batch-rows", "9"], "y in row .*rows 0 to 8 of"),
     ],
 )
 def test_what_the_command_refuses(table: Path, options: list[str], message: str) -> None:
@@ -190,3 +191,13 @@ def test_what_the_command_refuses(table: Path, options: list[str], message: str)
     result = call("evaluate", table, *options)
     assert result.exit_code == 2
     assert re.search(message, result.stderr), result.stderr
+
+
+def test_fit_says_in_which_rows_a_target_is_wrong(table: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(table)
+    frame.loc[20, "months"] = 0.0
+    frame.to_csv(table, index=False)
+    how = ("--target", "months", "--model", "gamma", "--batch-rows", 9)
+    told = call("fit", table, *how, "--output", tmp_path / "model").stderr
+    assert "y in row 2 is 0" in told
+    assert "in rows 18 to 26 of the stream" in told

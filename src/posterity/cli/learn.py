@@ -21,6 +21,7 @@ from posterity.cli.reading import describe_format
 from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.text import print_notes
 from posterity.cli.wide import ModelSettings, open_wide_table
+from posterity.evaluation._batches import locate_rows, note_refusals
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
@@ -188,10 +189,13 @@ def _count_rows(means: ColumnMeans) -> dict[str, Any]:
 def _learn_once(
     table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
 ) -> None:
+    n_learned = 0
     with progress_bar(table, quiet=quiet) as advance:
         for rows in table.batches():
             X = name_columns(rows.X, table.feature_names, model, table.whole_categories)
-            learn(X, rows.y, **rows.keywords())
+            with note_refusals(locate_rows(n_learned, len(rows.y))):
+                learn(X, rows.y, **rows.keywords())
+            n_learned += len(rows.y)
             if advance is not None:
                 advance(table.n_rows_read)
 

@@ -244,7 +244,8 @@ def _choose_times(ends: FloatArray) -> FloatArray:
     low, high = ends.T
     if not (low == high).any():
         raise ValueError(
-            "no lifetime in y, or in its first batch, ends: give times at which to ask who is alive"
+            "no lifetime in y, or in its first batch, ends: without an event there is nothing to "
+            "score; give rows that ended, or times at which to ask who is alive"
         )
     return np.quantile(low[low == high], SHARES)
 
