@@ -37,6 +37,17 @@ def lifetimes(
     return _count_held(Censored(likelihood), way, X, y)
 
 
+def rentals(rng: np.random.Generator, *, wait: float, n: int) -> tuple[int, int]:
+    """The same of lifetimes learned one by one, each ``wait`` after it began, as known then."""
+    X = np.column_stack([rng.integers(0, 2, n), rng.uniform(1.0, 8.0, n)])
+    truth = np.array([3.7, -0.6, -0.1])
+    life = np.exp(truth[0] + X @ truth[1:]) * rng.weibull(1.8, n)
+    end = np.minimum(rng.uniform(6.0, 36.0, n), wait)
+    seen = np.minimum(life, end)
+    y = np.column_stack([seen, np.where(life < end, seen, np.inf)])
+    return _count_held(Censored(Weibull()), "rows", X, y, truth)
+
+
 def zeros(rng: np.random.Generator, *, likelihood: Likelihood, way: str, n: int) -> tuple[int, int]:
     """The same of counts, of which 30% are 0 for a reason of their own."""
     X = rng.normal(size=(n, 2))
@@ -47,14 +58,16 @@ def zeros(rng: np.random.Generator, *, likelihood: Likelihood, way: str, n: int)
     return _count_held(ZeroInflated(likelihood), way, X, y.astype(float))
 
 
-def _count_held(likelihood: Likelihood, way: str, X: np.ndarray, y: np.ndarray) -> tuple[int, int]:
+def _count_held(
+    likelihood: Likelihood, way: str, X: np.ndarray, y: np.ndarray, truth: np.ndarray = TRUTH
+) -> tuple[int, int]:
     model = BayesianGeneralizedLinear(likelihood)
     if way == "rows":
         model.predict_then_learn(X, y)
     else:
         model.fit(X, y)
     low, high = np.array(model.posterior_.interval(0.9)).T
-    return int(np.sum((low <= TRUTH) & (high >= TRUTH))), len(TRUTH)
+    return int(np.sum((low <= truth) & (high >= truth))), len(truth)
 
 
 def checks() -> list[Check]:
@@ -71,6 +84,8 @@ def checks() -> list[Check]:
             found.append(
                 _check("Coefficients of counts with zeros", f"{name}, {n:,} rows", simulate, n)
             )
+    simulate = partial(rentals, wait=12.0, n=400)
+    found.append(_check("Lifetimes learned as they come", "12 months after", simulate, 400))
     return found
 
 

@@ -321,3 +321,15 @@ def test_a_level_of_zeros_is_low_however_rows_come(seed: int) -> None:
     merged.merge(BayesianPoissonRegression().fit(rows[30:], counts[30:]))
     for model in (halves, merged):
         np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_batches_without_events_say_little_whatever_their_exposure(seed: int) -> None:
+    rng, model = np.random.default_rng(seed), BayesianPoissonRegression()
+    for _ in range(2):
+        exposure = np.append(1e-3, rng.uniform(size=30))
+        X = np.column_stack([rng.integers(0, 2, 31), np.log(exposure)])
+        model.partial_fit(X, np.zeros(31), exposure=exposure)
+        sd = model.posterior_.std()
+        assert ((sd > 0.1) & (sd < 100.0)).all()
+        assert (model.intercept_ + X @ model.coef_ < 0.0).all()

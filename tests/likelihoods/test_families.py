@@ -20,6 +20,7 @@ from posterity.likelihoods import (
     Exponential,
     Gamma,
     Geometric,
+    Hurdle,
     InverseGaussian,
     Likelihood,
     LinearNegativeBinomial,
@@ -27,11 +28,14 @@ from posterity.likelihoods import (
     LogNormal,
     NegativeBinomial,
     Ordinal,
+    Poisson,
     Sites,
     SkewNormal,
+    Truncated,
     Tweedie,
     VonMises,
     Weibull,
+    ZeroInflated,
     laplace_sites,
     moment_sites,
 )
@@ -189,9 +193,12 @@ def test_the_series_of_tweedie_meets_its_expansion() -> None:
 I = np.arange(60)  # noqa: E741
 X = np.column_stack([(I * 7 % 30) / 15 - 1, (I * 11 % 17) / 8 - 1])
 U = (I * 37 % 60 + 0.5) / 60
+IS_ZERO = (I**2 * 7 % 61 + 0.5) / 61 < 0.25
 LOG_MEAN = 0.4 + X @ [0.5, -0.3]
 MEAN, P = np.exp(LOG_MEAN), expit(LOG_MEAN)
 TARGETS = {
+    "gamma": stats.gamma(2, scale=MEAN / 2).ppf(U),
+    "inverse gaussian": stats.invgauss(0.5 * MEAN, scale=2.0).ppf(U),
     "weibull": stats.weibull_min(2, scale=MEAN).ppf(U),
     "exponential": stats.expon(scale=MEAN).ppf(U),
     "log normal": stats.lognorm(0.7, scale=MEAN).ppf(U),
@@ -203,10 +210,26 @@ TARGETS = {
     "negative binomial": stats.nbinom(2.0, 1 / (1 + MEAN / 2)).ppf(U),
     "linear negative binomial": stats.nbinom(MEAN, 0.5).ppf(U),
     "probit": np.digitize(LOG_MEAN - 0.4 + stats.norm.ppf(U), [-0.6, 0.3, 1.2]),
+    "logit": np.digitize(LOG_MEAN - 0.4 + stats.logistic.ppf(U), [-1.0, 0.3, 1.6]),
+    "zero-inflated": np.where(IS_ZERO, 0, stats.poisson(MEAN).ppf(U)),
+    "zero-inflated, dispersed": np.where(IS_ZERO, 0, stats.nbinom(2, 1 / (1 + MEAN / 2)).ppf(U)),
+    "hurdle": np.where(IS_ZERO, 0, stats.poisson(MEAN).ppf(U)),
+    "truncated": np.maximum(1, stats.poisson(MEAN).ppf(U)),
 }
-# Maximum likelihood of R 4: survival::survreg, glm of statmod::tweedie, glm, glmmTMB, ordinal::clm.
-# Its parameter, its coefficients, and their standard deviations given the parameter.
+# Maximum likelihood of R 4: survival::survreg, glm of statmod::tweedie, statmod::dinvgauss, glm,
+# glmmTMB, ordinal::clm. Its parameter, its coefficients, and their standard deviations given the
+# parameter. These are left out where negative curvatures of rows count as none here.
 PEERS: dict[str, tuple[Any, tuple[float, ...], tuple[float, ...]]] = {
+    "gamma": (
+        Gamma(2.786734145),
+        (0.344070446, 1.169719571, -0.301562673),
+        (0.077462216, 0.133637633, 0.127545788),
+    ),
+    "inverse gaussian": (
+        InverseGaussian(0.3450231028),
+        (0.3512751652, 1.132487081, -0.2339333362),
+        (),
+    ),
     "weibull": (
         Weibull(1 / 0.4028566182),
         (0.37417323, 0.94625437, -0.31108443),
@@ -261,6 +284,31 @@ PEERS: dict[str, tuple[Any, tuple[float, ...], tuple[float, ...]]] = {
         Ordinal(4, tuple(np.diff([-0.8533954936, 0.4220958009, 1.4603119146])), "probit"),
         (-0.4220958009, 1.6209811586, -0.4327478744),
         (),
+    ),
+    "logit": (
+        Ordinal(4, tuple(np.diff([-1.272574727, 0.3166517667, 1.752236223]))),
+        (-0.3166517667, 1.920536999, -0.3725036952),
+        (),
+    ),
+    "zero-inflated": (
+        ZeroInflated(Poisson(), 0.4),
+        (0.241812145, 1.142400396, -0.599679674),
+        (),
+    ),
+    "zero-inflated, dispersed": (
+        ZeroInflated(NegativeBinomial(0.5), 0.4),
+        (0.144726915, 1.355944536, -0.760986111),
+        (),
+    ),
+    "hurdle": (
+        Hurdle(Poisson(), 2 / 3),
+        (0.000882596358, 1.401507144971, -0.647675822492),
+        (0.24516747, 0.35207030, 0.25510089),
+    ),
+    "truncated": (
+        Truncated(Poisson(), low=1),
+        (-0.0962205698, 1.6698057317, -0.3699639698),
+        (0.19898103, 0.30382254, 0.20797523),
     ),
 }
 

@@ -45,7 +45,6 @@ from posterity.adapters._planning import (
     Task,
     check_model,
     fills_with_means,
-    make_target,
     plan,
     questions,
 )
@@ -60,6 +59,7 @@ from posterity.io.missing import Missing
 from posterity.io.reading import ColumnsBeside, ReadSettings, Rows
 from posterity.io.table import TableStream, open_rows
 from posterity.io.tables import describe_table
+from posterity.io.targets import make_target
 from posterity.linear.named import has_learned, list_feature_names
 
 # A tree of merges has so many branches: the last one merges no more files than this.
@@ -257,7 +257,7 @@ def _open_stream(
 
     Rows are not copied where ``model``, the one that will learn them, can do without.
     """
-    goal = make_target(task.target, classifier=bool(task.classes))
+    goal = make_target(task.target, labels=bool(task.classes))
     if not task.by:
         stream = open_rows(batches, task.names, task.reading, target=goal)
         rows = (

@@ -21,7 +21,7 @@ from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings
 from posterity.io.tables import describe_table
-from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.io.targets import make_target
 from posterity.kernel.values import is_word
 from posterity.linear.named import list_feature_names
 
@@ -131,7 +131,7 @@ def questions(model: BaseEstimator, schema: pa.Schema, columns: Columns) -> Ques
     check_model(model)
     check_takes_offsets(model, columns)
     require(get_key_columns(model), list(schema.names), "key")
-    goal = make_target(columns.target, classifier=is_classifier(model))
+    goal = make_target(columns.target, labels=is_classifier(model))
     goal.check(describe_table(schema))
     ColumnsBeside(_reading(columns)).check(describe_table(schema), goal.columns)
     classless = is_classifier(model) and not hasattr(model, "classes_")
@@ -222,11 +222,6 @@ def fills_with_means(missing: Missing) -> bool:
     return isinstance(missing, ColumnMeans) or is_word(missing, "mean")
 
 
-def make_target(target: str, *, classifier: bool) -> Target:
-    """Return the reader of the target."""
-    return TargetLabels(target) if classifier else TargetNumbers(target)
-
-
 # ---- inner ---------------------------------------------------------------------------------------
 
 
@@ -239,7 +234,9 @@ def _choose_columns(schema: pa.Schema, columns: Columns, by: tuple[str, ...]) ->
     other_columns = (*_reading(columns).other_columns, *by)
     features = None if columns.features is None else list(columns.features)
     source = describe_table(schema)
-    return select_columns(source, columns.target, features, list(columns.drop), other_columns)
+    return select_columns(
+        source, make_target(columns.target).columns, features, list(columns.drop), other_columns
+    )
 
 
 def _encoders(

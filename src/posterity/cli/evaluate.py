@@ -14,15 +14,17 @@ from sklearn.base import is_classifier
 
 from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.pages import check_page, write_text
-from posterity.cli.report import print_labels, print_quantiles, print_report
+from posterity.cli.report import print_labels, print_lifetimes, print_quantiles, print_report
 from posterity.cli.slices import read_slices
 from posterity.cli.tables import ScoreSettings, TableSettings, name_input, table_path
 from posterity.cli.text import print_json, print_notes
 from posterity.cli.wide import ModelSettings, build_wide, open_wide_table
 from posterity.evaluation import (
     ClassificationResult,
+    SurvivalScores,
     ValidationResult,
     progressive_classification,
+    progressive_survival,
     progressive_validation,
 )
 from posterity.evaluation.quantiles import QuantileResult, progressive_quantiles
@@ -30,7 +32,9 @@ from posterity.forgetting.words import parse
 from posterity.io import Cure, TableError, TableStream
 from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import describe_holes
-from posterity.report import About, ColumnSummaries, validation_report
+from posterity.io.targets import find_lifetime
+from posterity.likelihoods.words import censor
+from posterity.report import About, ColumnSummaries, survival_report, validation_report
 from posterity.words import COUNTS, build_model, parse_one
 
 FOLLOWED_PLACES = 40
@@ -64,6 +68,8 @@ def _run(settings: Settings, path: str) -> None:
         if settings.log_target:
             check_log_target(model)
         score = _score_quantiles if hasattr(model, "quantile") else _score_numbers
+        if find_lifetime(settings.target):
+            score = _score_lifetimes
         table = settings.open(path, labels=labels, drop_first=False)
     with explain_empty_table(settings, table):
         (_score_labels if labels else score)(settings, model, table)
@@ -81,8 +87,20 @@ def make_model(settings: ModelSettings) -> Any:
         "forgetting": parse(settings.forgetting),
     }
     if settings.is_wide:
-        return build_wide(settings, **how)
-    return build_model(parse_one(settings.model), **how)
+        model = build_wide(settings, **how)
+    else:
+        model = build_model(parse_one(settings.model), **how)
+    return _learn_lifetimes(model, settings) if find_lifetime(settings.target) else model
+
+
+def _learn_lifetimes(model: Any, settings: ModelSettings) -> Any:
+    """The model of targets that may go on."""
+    likelihood = model.get_params().get("likelihood")
+    if likelihood is None or settings.lags or settings.log_target:
+        option = "--lag" if settings.lags else "--log-target" if settings.log_target else ""
+        way = f"leave {option} out" if option else "take --model weibull, log-normal or another"
+        raise ValueError(f"{settings.target} is a lifetime, some of which go on: {way}")
+    return model.set_params(likelihood=censor(likelihood))
 
 
 def _check_wide(settings: Settings) -> None:
@@ -114,7 +132,7 @@ def _score_wide(settings: Settings, model: Any, table: TableStream) -> None:
 
 def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     """Accuracy and the like of a classifier."""
-    _refuse_others(settings, "labels", "--time")
+    _refuse_others(settings, "labels", "--time", "--report")
     with progress_bar(table, quiet=settings.quiet) as advance:
         result = progressive_classification(model, table, progress=advance)
     _print_scores(settings, table, result, print_labels)
@@ -122,7 +140,7 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
 
 def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
     """The share of targets below, and the loss that quantiles minimise."""
-    _refuse_others(settings, "quantiles")
+    _refuse_others(settings, "quantiles", "--report")
     survey = ColumnSummaries(table)
     with progress_bar(table, quiet=settings.quiet) as advance:
         result = progressive_quantiles(model, survey, progress=advance)
@@ -130,10 +148,24 @@ def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None
     print_notes(_find_slips(settings, model, table, survey), quiet=settings.quiet)
 
 
+def _score_lifetimes(settings: Settings, model: Any, table: TableStream) -> None:
+    """Concordance, who is alive when, and the report."""
+    _refuse_others(settings, "lifetimes", "--time")
+    page = check_page(settings.report)
+    survey = ColumnSummaries(table)
+    with progress_bar(table, quiet=settings.quiet) as advance:
+        result = progressive_survival(model, survey, progress=advance)
+    if page is not None:
+        write_text(survival_report(result, describe_report(settings, table, survey)), page)
+    _print_scores(settings, table, result, print_lifetimes)
+    slips = survey.possible_slips(table.feature_names, settings.target)
+    print_notes(slips, quiet=settings.quiet, page=page)
+
+
 def _refuse_others(settings: Settings, what: str, *more: str) -> None:
     """Options that only scores of numbers have."""
     given = {
-        "--report": settings.report,
+        "--report": settings.report if "--report" in more else None,
         "--slice": settings.slices,
         "--delay": settings.delay,
         "--period": settings.period,
@@ -203,7 +235,7 @@ def _find_slips(
 def _print_scores(
     settings: Settings,
     table: TableStream,
-    result: ValidationResult | ClassificationResult | QuantileResult,
+    result: ValidationResult | ClassificationResult | QuantileResult | SurvivalScores,
     show: Callable[[Any, str], None],
 ) -> None:
     if not settings.as_json:

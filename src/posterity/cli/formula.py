@@ -23,6 +23,8 @@ KEPT = {
     "file", "output", "formula", "model", "forgetting", "weight", "missing", "batch_rows", "memory",
     "quiet",
 }  # fmt: skip
+# Likelihoods whose predictions are probabilities.
+SHARES = ("bernoulli", "binomial")
 
 
 def make_formula_model(formula: str, words: str, forgetting: str) -> Model:
@@ -60,15 +62,10 @@ def learning_rows(learn: Callable[..., object]) -> Callable[..., object]:
     return lambda X, y, **how: learn(X, **how)
 
 
-def predict_columns(model: Model, X: Any, level: float, quantiles: tuple[float, ...]) -> Any:
-    """Columns of predictions; of labels the probability of the second, with its interval."""
-    if model.likelihood in ("bernoulli", "binomial"):
-        lower, upper = model.predict_interval(X, level).T
-        return {"mean": model.predict(X), "lower": lower, "upper": upper}
-    predicted = model.predict_distribution(X)
-    lower, upper = predicted.interval(level)
-    found = {"mean": predicted.mean(), "std": predicted.std(), "lower": lower, "upper": upper}
-    return found | {f"q{q:g}": predicted.ppf(q) for q in quantiles}
+def predict_shares(model: Model, X: Any, level: float) -> dict[str, Any]:
+    """Columns of the probability of the second label, or of a success, with its interval."""
+    lower, upper = model.predict_interval(X, level).T
+    return {"mean": model.predict(X), "lower": lower, "upper": upper}
 
 
 def describe_formula_model(model: Model, level: float) -> dict[str, Any]:
@@ -92,5 +89,5 @@ __all__ = [
     "learning_rows",
     "make_formula_model",
     "open_formula_table",
-    "predict_columns",
+    "predict_shares",
 ]

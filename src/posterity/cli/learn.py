@@ -21,11 +21,12 @@ from posterity.cli.reading import describe_format
 from posterity.cli.tables import STANDARD_INPUT, name_input, table_path
 from posterity.cli.text import print_notes
 from posterity.cli.wide import ModelSettings, open_wide_table
+from posterity.evaluation._batches import locate_rows, note_refusals
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
 from posterity.io.reading import ROLES, ReadSettings
-from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.io.targets import make_target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +163,7 @@ def _read_file(
     """Give a table to a method of the model."""
     learn, column = _method(kept, method), kept.target(settings.target)
     check_takes_offsets(kept.model, reading)
-    goal: Target = TargetLabels(column) if is_classifier(kept.model) else TargetNumbers(column)
+    goal = make_target(column, labels=is_classifier(kept.model))
     learn = learning_rows(learn) if kept.has_formula else learn
     with table_path(settings.file) as path:
         table = kept.open(path, goal, reading, learns=True)
@@ -188,10 +189,13 @@ def _count_rows(means: ColumnMeans) -> dict[str, Any]:
 def _learn_once(
     table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
 ) -> None:
+    n_learned = 0
     with progress_bar(table, quiet=quiet) as advance:
         for rows in table.batches():
             X = name_columns(rows.X, table.feature_names, model, table.whole_categories)
-            learn(X, rows.y, **rows.keywords())
+            with note_refusals(locate_rows(n_learned, len(rows.y))):
+                learn(X, rows.y, **rows.keywords())
+            n_learned += len(rows.y)
             if advance is not None:
                 advance(table.n_rows_read)
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from sklearn.base import is_classifier
 
 from posterity.cli.evaluate import explain_no_rows_left, progress_bar
-from posterity.cli.formula import predict_columns
+from posterity.cli.formula import SHARES, predict_shares
 from posterity.cli.log_target import DistributionOfExp
 from posterity.cli.model_files import FileSettings, ModelFile, read_model
 from posterity.cli.outputs import check_place
@@ -36,6 +36,7 @@ class Settings(FileSettings):
 
     level: float
     quantiles: tuple[float, ...]
+    above: tuple[float, ...]
     keep: tuple[str, ...]
 
 
@@ -85,8 +86,8 @@ def _add_kept_columns(predictions: pa.RecordBatch, kept: pa.RecordBatch | None) 
 
 def _columns(kept: ModelFile, settings: Settings, X: Any, added: dict[str, Any]) -> dict[str, Any]:
     model, logged = kept.model, kept.is_logged
-    if kept.has_formula:
-        return predict_columns(model, X, settings.level, settings.quantiles)
+    if kept.has_formula and model.likelihood in SHARES:
+        return predict_shares(model, X, settings.level)
     if is_classifier(model):
         shares = model.predict_proba(X)
         predictions = {"label": model.classes_[np.argmax(shares, axis=1)]}
@@ -99,7 +100,8 @@ def _columns(kept: ModelFile, settings: Settings, X: Any, added: dict[str, Any])
     if logged:
         centre = {"median": distribution.median()}
     predictions = {**centre, "lower": lower, "upper": upper}
-    return predictions | {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in settings.quantiles}
+    predictions |= {f"q{q:g}": np.asarray(distribution.ppf(q)) for q in settings.quantiles}
+    return predictions | {f"above{t:g}": np.asarray(distribution.sf(t)) for t in settings.above}
 
 
 def open_writer(output: str | None) -> Any:

@@ -7,10 +7,17 @@ from typing import Any
 
 from posterity.cli import text
 from posterity.cli.text import escape
-from posterity.evaluation import ClassificationResult, PairedComparison, Slices, ValidationResult
+from posterity.evaluation import (
+    ClassificationResult,
+    PairedComparison,
+    Slices,
+    SurvivalScores,
+    ValidationResult,
+)
 from posterity.evaluation.quantiles import QuantileResult
 from posterity.report import words
 from posterity.report.comparison import in_words
+from posterity.report.lifetimes import alive_rows, survival_headline, survival_rows
 from posterity.report.words import caveats, headline, rows
 
 
@@ -66,6 +73,17 @@ def print_quantiles(result: QuantileResult, title: str) -> None:
     console = _print_scores(title, remark, shown)
     if result.n_unscored:
         console.print(f"\n{result.n_unscored:,} rows at the start were not scored: nothing known.")
+
+
+def print_lifetimes(result: SurvivalScores, title: str) -> None:
+    """Print the scores of lifetimes, and who was alive when, on standard output."""
+    console = _print_scores(title, survival_headline(result), survival_rows(result))
+    header, rows = alive_rows(result)
+    table = text.table(*header)
+    for row in rows:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
 
 
 def _print_scores(title: str, remark: str, scores: Iterable[Sequence[str]]) -> Any:

@@ -216,6 +216,13 @@ def merge(**settings: Any) -> None:
 @options("level")
 @several_quantiles
 @click.option(
+    "--above",
+    multiple=True,
+    type=float,
+    help="Also give the probability that the target is larger than this: 12 adds a column above12, "
+    "of lifetimes who lives longer than 12. May be given more than once.",
+)
+@click.option(
     "--keep",
     **COLUMNS,
     help="Columns of FILE to copy to the predictions.",

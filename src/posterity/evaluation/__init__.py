@@ -19,7 +19,12 @@ from posterity.evaluation.progressive import progressive_validation
 from posterity.evaluation.result import ValidationResult
 from posterity.evaluation.slices import SlicedLevels, SlicedNumbers, Slices
 from posterity.evaluation.stretches import Stretches
-from posterity.evaluation.survival import SurvivalScores, score_survival
+from posterity.evaluation.survival import (
+    RiskGroup,
+    SurvivalScores,
+    progressive_survival,
+    score_survival,
+)
 
 __all__ = [
     "PIT",
@@ -30,6 +35,7 @@ __all__ = [
     "DriftPeriod",
     "PairedComparison",
     "PairedDifference",
+    "RiskGroup",
     "SlicedLevels",
     "SlicedNumbers",
     "Slices",
@@ -41,6 +47,7 @@ __all__ = [
     "follow_coefficients",
     "merge_validations",
     "progressive_classification",
+    "progressive_survival",
     "progressive_validation",
     "score_survival",
 ]

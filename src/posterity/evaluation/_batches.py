@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.kernel.tables import find_table, take_rows
+from posterity.kernel.values import read_floats
 from posterity.linear.offsets import RateOffsets
 
 FloatArray = NDArray[np.float64]
 
 
 class Batch(NamedTuple):
-    """Rows X (n, p), targets y (n,), and weights, times, offsets (n,) where the stream has them."""
+    """Rows X (n, p), targets y (n,) or (n, 2), and weights, times, offsets (n,) or None."""
 
     X: Any
     y: FloatArray
@@ -44,13 +45,35 @@ def read_numbers(y: Any, number: int) -> FloatArray:
             f"y in batch {number} holds text, and numbers are scored: use "
             "progressive_classification(model, X, y), or give the labels as 0 and 1"
         )
-    return np.asarray(y, dtype=np.float64)
+    return _check_column(np.asarray(y, dtype=np.float64), number)
+
+
+def read_lifetimes(y: Any, number: int = 0) -> FloatArray:
+    """The targets of this batch, (n, 2): the lower and the upper end of each lifetime."""
+    ends = read_floats(y, "y")
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise ValueError(
+            f"y in batch {number} has shape {ends.shape}: lifetimes have a lower and an upper end, "
+            "(n, 2)"
+        )
+    return ends
 
 
 def read_labels_or_numbers(y: Any, number: int) -> NDArray[Any]:
     """The targets of this batch: text as it is, and all else as numbers."""
     targets = np.asarray(y)
-    return targets if _is_text(targets) else read_numbers(targets, number)
+    return _check_column(targets, number) if _is_text(targets) else read_numbers(targets, number)
+
+
+def _check_column(targets: NDArray[Any], number: int) -> NDArray[Any]:
+    """The targets, if they are one a row."""
+    if targets.ndim != 1:
+        raise ValueError(
+            f"y in batch {number} must have one dimension, one target a row; its shape is "
+            f"{targets.shape}; lifetimes with two ends are scored by progressive_survival(model, X,"
+            " y), or by score_survival(model.predict_then_learn(X, y), y)"
+        )
+    return targets
 
 
 def limit_batches(
@@ -158,11 +181,6 @@ def _check_batch(batch: Any, number: int, read: Callable[[Any, int], NDArray[Any
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
     y = read(batch[1], number)
     beside = zip(("sample_weight", "times", "offset"), batch[2:], strict=False)
-    if y.ndim != 1:
-        raise ValueError(
-            f"y in batch {number} must have one dimension, one target a row; its shape is {y.shape}"
-            "; of lifetimes with two ends ask score_survival(model.predict_then_learn(X, y), y)"
-        )
     if len(X.shape) != 2:
         raise ValueError(
             f"X in batch {number} must have two dimensions, (rows, features); its shape is "
@@ -178,7 +196,7 @@ def _read(name: str, values: Any, y: FloatArray, number: int) -> FloatArray | No
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64)
-    if array.shape != y.shape:
+    if array.shape != y.shape[:1]:
         raise ValueError(
             f"{name} in batch {number} has shape {array.shape}, but y has {y.shape}: give "
             "one value for each row"

@@ -62,7 +62,7 @@ class Encoding:
 
 def select_columns(
     source: Source,
-    target: str,
+    targets: Sequence[str],
     features: Sequence[str] | None,
     drop: Sequence[str],
     not_features: Collection[str] = (),
@@ -83,11 +83,14 @@ def select_columns(
     twice = [name for name, count in Counter(present).items() if count > 1]
     if twice:
         raise TableError(f"the file has more than one column named {_list(twice)}: rename them")
-    require([target], present, "target")
+    require(targets, present, "target")
     require(features or [], present, "feature")
     require(drop, present, "column to drop")
-    if target in (features or []):
-        raise TableError(f"the target {target!r} is also a feature: leave it out of the features")
+    for target in targets:
+        if target in (features or []):
+            raise TableError(
+                f"the target {target!r} is also a feature: leave it out of the features"
+            )
     chosen = [
         name
         for name in (
@@ -95,12 +98,12 @@ def select_columns(
             if features is None
             else dict.fromkeys(features)
         )
-        if name != target and name not in drop
+        if name not in targets and name not in drop
     ]
     if not chosen and not lags:
         raise TableError(
-            f"no feature columns are left besides the target {target!r}: give a table with more "
-            "columns"
+            f"no feature columns are left besides the target {_list(targets)}: give a table with "
+            "more columns"
         )
     return chosen
 

@@ -18,7 +18,7 @@ from posterity.io.lags import check_lags
 from posterity.io.missing import Missing
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.table import TableStream, open_any, open_first, open_rows
-from posterity.io.targets import Target, TargetLabels, TargetNumbers
+from posterity.io.targets import make_target
 from posterity.io.text_format import TextFormat
 from posterity.kernel.values import is_word
 from posterity.linear.base import LinearModel
@@ -115,7 +115,7 @@ def learn_stream(
     8.0
     """
     known = list_feature_names(model)
-    goal: Target = TargetLabels(target) if is_classifier(model) else TargetNumbers(target)
+    goal = make_target(target, labels=is_classifier(model))
     growing = levels == "growing"
     reading = ReadSettings(
         batch_rows=batch_rows,

@@ -47,7 +47,7 @@ from posterity.io.missing import (
 from posterity.io.reading import BATCH_ROWS, MEMORY, ColumnsBeside, ReadSettings, Rows
 from posterity.io.source import Source
 from posterity.io.tables import is_table, open_tables
-from posterity.io.targets import Target, TargetLabels, TargetNumbers, TargetRows
+from posterity.io.targets import Target, TargetRows, make_target
 from posterity.io.text_format import TextFormat
 from posterity.kernel.values import is_word
 
@@ -327,7 +327,8 @@ def open_table(
         it is empty or numbers the rows, as the index of a data frame does. What was left out is
         said in ``notes`` of the stream.
     target : str
-        Column to predict; numbers or booleans, or with ``labels`` anything.
+        Column to predict; numbers or booleans, or with ``labels`` anything. ``"Surv(time, ended)"``
+        makes y the two ends (n, 2) of lifetimes, of which those not ``ended`` go on.
     features : sequence of str, optional
         Columns to use, in this order. All but the target by default.
     drop : sequence of str
@@ -430,7 +431,7 @@ def open_table(
         holes=is_word(missing, "level"),
         lags=check_lags(lags),
     )
-    goal: Target = TargetLabels(target) if labels else TargetNumbers(target)
+    goal = make_target(target, labels=labels)
     return open_first(open_any(table, text), goal, reading, (features, drop), how)
 
 
@@ -445,7 +446,7 @@ def open_first(
 ) -> TableStream:
     """A table whose first batch says what its features are; `columns` are to use, and to drop."""
     target = goal.columns[0]
-    chosen = select_columns(source, target, *columns, reading.other_columns, how.lags)
+    chosen = select_columns(source, goal.columns, *columns, reading.other_columns, how.lags)
     goal.check(source)
     if how.lags:
         check_numbers(source, target, "target of lags")

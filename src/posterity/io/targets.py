@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,46 @@ class TargetNumbers(Target):
     def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
+
+
+class TargetLifetimes(Target):
+    """A column of times, and one of whether they ended (1) or go on (0)."""
+
+    def __init__(self, time: str, ended: str) -> None:
+        self.columns = (time, ended)
+
+    def check(self, source: Source) -> None:
+        """Refuse what are not numbers."""
+        super().check(source)
+        for name in self.columns:
+            check_numbers(source, name, "target")
+
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+        """Times that ended, and minus those that go on."""
+        time, ended = (np.array(as_floats(batch.column(name))) for name in self.columns)
+        rules = "a lifetime must be above 0", "1 says that the time ended, 0 that it goes on"
+        wrong = time <= 0.0, ~(np.isnan(ended) | (ended == 0.0) | (ended == 1.0))
+        for name, values, bad, rule in zip(self.columns, (time, ended), wrong, rules, strict=True):
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise TableError(f"row {first_row + row:,}, {name!r} is {values[row]:g}: {rule}")
+        return np.asarray(time * np.where(np.isnan(ended), np.nan, 2.0 * ended - 1.0))
+
+    def restore_targets(self, numbers: FloatArray) -> FloatArray:
+        """(m, 2) ends of the lifetimes, as ``Censored`` takes them."""
+        return np.column_stack([np.abs(numbers), np.where(numbers > 0.0, numbers, np.inf)])
+
+
+def find_lifetime(target: str | None) -> tuple[str, ...]:
+    """Names of the two columns of a target ``Surv(time, ended)``; none of another.
+
+    Examples
+    --------
+    >>> find_lifetime("Surv(months, broke)"), find_lifetime("fare")
+    (('months', 'broke'), ())
+    """
+    found = re.fullmatch(r"\s*Surv\(\s*([^,]+?)\s*,\s*([^,]+?)\s*\)\s*", target or "")
+    return () if found is None else found.groups()
 
 
 # What a reward counts as where it is a word.
@@ -135,3 +176,11 @@ class TargetRows(Target):
     def restore_targets(self, numbers: FloatArray) -> NDArray[np.intp]:
         """Row numbers."""
         return numbers.astype(np.intp)
+
+
+def make_target(words: str, *, labels: bool = False) -> Target:
+    """The target that a column name, or ``Surv(time, ended)``, describes."""
+    if labels:
+        return TargetLabels(words)
+    lifetime = find_lifetime(words)
+    return TargetLifetimes(*lifetime) if lifetime else TargetNumbers(words)

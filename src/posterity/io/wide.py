@@ -122,7 +122,7 @@ def open_wide(
     goal.check(source)
     use, drop = columns
     if goal.columns:
-        use = select_columns(source, goal.columns[0], use, drop, reading.other_columns)
+        use = select_columns(source, goal.columns, use, drop, reading.other_columns)
     chosen = list(use or ())
     require(chosen, list(source.schema.names), "feature")
     return WideStream(source, goal, chosen, reading, since)

@@ -7,6 +7,7 @@ from typing import Any
 
 from posterity.likelihoods.angles import VonMises
 from posterity.likelihoods.beta import Beta
+from posterity.likelihoods.censored import Censored
 from posterity.likelihoods.classes import Bernoulli
 from posterity.likelihoods.counts import (
     Geometric,
@@ -80,6 +81,18 @@ def read_likelihood(given: Any, *more: str) -> Likelihood:
     return given
 
 
+def censor(given: Any) -> Likelihood:
+    """A likelihood, or that of a name, of targets with two ends.
+
+    Examples
+    --------
+    >>> censor("weibull") == censor(Censored(Weibull()))
+    True
+    """
+    known = read_likelihood(given)
+    return known if known.n_numbers == 2 else Censored(known)
+
+
 def is_name(word: str) -> bool:
     """Return True if a likelihood has this name, which may need a number.
 
@@ -121,4 +134,4 @@ def _list_names(more: tuple[str, ...]) -> str:
     return ", ".join(map(repr, [*more, *NAMED, *(f"{name}:5" for name in WITH_NUMBER)]))
 
 
-__all__ = ["is_name", "read_likelihood"]
+__all__ = ["censor", "is_name", "read_likelihood"]

@@ -17,8 +17,8 @@ from posterity.distributions.mixing import mix_predictions
 from posterity.distributions.transformed import Transformed
 from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
-from posterity.likelihoods.censored import Censored, middle_of, score_ends
-from posterity.likelihoods.words import read_likelihood
+from posterity.likelihoods.censored import middle_of, score_ends
+from posterity.likelihoods.words import censor, read_likelihood
 from posterity.linear.inputs import read_target
 from posterity.linear.reader import predict_targets_or_means
 from posterity.model.design import DesignRows
@@ -265,8 +265,7 @@ def make_engine(
             f"likelihood is {given!r}, and each target has two ends: give that of a lifetime, as "
             "'weibull' or 'log normal'"
         )
-    if ends and likelihood.n_numbers == 1:
-        likelihood = Censored(likelihood)
+    likelihood = censor(likelihood) if ends else likelihood
     kind = LabelTerms if likelihood == Bernoulli() else TermRows
     noise = (0.0, 0.0) if given == "normal" else None
     return kind(terms=terms, likelihood=likelihood, learned_noise=noise, **how)

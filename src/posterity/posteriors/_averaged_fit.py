@@ -171,11 +171,15 @@ def _follow_prior(
     """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
     prior, trial = now.prior, _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
+    agreed = trial, now
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
         now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
         if now.change < TOLERANCE:
+            break
+        if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
+            trial, now = agreed
             break
         if now.change >= last:
             mixing.restart()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from posterity.report.comparison import comparison_report
 from posterity.report.forecast import forecast_report
 from posterity.report.intervals import EstimateRow, intervals_report
+from posterity.report.lifetimes import survival_report
 from posterity.report.survey import ColumnSummaries
 from posterity.report.validation import About, validation_report
 
@@ -15,5 +16,6 @@ __all__ = [
     "comparison_report",
     "forecast_report",
     "intervals_report",
+    "survival_report",
     "validation_report",
 ]

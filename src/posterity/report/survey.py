@@ -21,7 +21,7 @@ class ColumnSummaries:
     Parameters
     ----------
     stream : iterable of (X, y) or (X, y, sample_weight)
-        Arrays (n, p), (n,) and (n,).
+        Arrays (n, p), (n,) and (n,); of lifetimes y (n, 2) the lower end is looked at.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class ColumnSummaries:
 
     def _survey_batch(self, X: FloatArray, y: FloatArray) -> None:
         columns = np.empty((X.shape[1] + 1, len(y)))
-        columns[:-1], columns[-1] = np.asarray(X).T, y
+        columns[:-1], columns[-1] = np.asarray(X).T, y.reshape(len(y), -1)[:, 0]
         if self.n_rows == 0:
             self._origin = columns.mean(axis=1)
             self._sum = np.zeros(len(columns))
