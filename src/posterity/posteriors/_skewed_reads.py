@@ -38,10 +38,11 @@ class CorrectsSkewness(KeepsFirstRows):
 
     def fit(self, X: Array, y: Array, *rest: Array | None) -> None:
         """Learn the first rows together; warn if only a flat or vague prior ends where eta lies."""
-        open_ = bool(np.isinf(self._compute_variance(X)).any())
+        before = self.copy()
         super().fit(X, y, *rest)
-        if open_ and len(X) > 1 and self.known.is_open(as_targets(y)):
-            warn_of_no_maximum(self.likelihood)
+        if len(X) > 1 and self.known.is_open(as_targets(y)):
+            if np.isinf(before._compute_variance(X)).any():
+                warn_of_no_maximum(self.likelihood)
 
     def _add_ones(self, X: Array) -> Array:
         return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
