@@ -6,8 +6,8 @@
 It starts a server of its own in a folder of its own, and speaks plain HTTP over kept connections.
 With rates it sends so many decisions a second, whether the last ones were answered or not, a reward
 for one in four and a row to learn for one in ten, and tells how long decisions took from when they
-were due. With the Python of an environment that has MLflow, it measures MLflow's scoring server beside it, on
-a linear regression of as many features.
+were due. With the Python of an environment that has MLflow, it measures MLflow's scoring server
+beside it, on a linear regression of as many features.
 """
 
 from __future__ import annotations

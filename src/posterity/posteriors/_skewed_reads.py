@@ -40,9 +40,9 @@ class CorrectsSkewness(KeepsFirstRows):
         """Learn the first rows together; warn if only a flat or vague prior ends where eta lies."""
         before = self.copy()
         super().fit(X, y, *rest)
-        if len(X) > 1 and self.known.is_open(as_targets(y)):
-            if np.isinf(before._compute_variance(X)).any():
-                warn_of_no_maximum(self.likelihood)
+        is_open = len(X) > 1 and self.known.is_open(as_targets(y))
+        if is_open and np.isinf(before._compute_variance(X)).any():
+            warn_of_no_maximum(self.likelihood)
 
     def _add_ones(self, X: Array) -> Array:
         return np.column_stack([np.ones(len(X)), X]) if self.intercept else X
