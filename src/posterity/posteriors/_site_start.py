@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor.parallel import WITHOUT_THREADS, limit_blas_threads
 from posterity.factor.rows import SiteRows
 from posterity.noise import LOG_2PI
 from posterity.posteriors._removal import explain_never_learned
@@ -168,9 +167,7 @@ class KeepsFirstRows(LinearPosterior):
         trial, starts = self.copy(), self.keeps_first_rows
         first = trial._together, trial._start_with
         learn, keep = first if fits else (trial._learn_at_once, trial._keep)
-        # Threads of BLAS wait for each other in each pass; products have threads of their own.
-        with limit_blas_threads(max(self.n_coefficients, WITHOUT_THREADS)):
-            learn(rows)
+        learn(rows)
         if starts:
             keep(rows)
         self.copy_from(trial)
