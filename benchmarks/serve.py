@@ -1,10 +1,13 @@
 """Durable decisions a second of a service, and the cost of each.
 
     python benchmarks/serve.py [--connections 64] [--seconds 5] [--batch 100] [--mlflow PYTHON]
+    python benchmarks/serve.py --rates 500 1000 2000
 
 It starts a server of its own in a folder of its own, and speaks plain HTTP over kept connections.
-With the Python of an environment that has MLflow, it measures MLflow's scoring server beside it, on
-a linear regression of as many features.
+With rates it sends so many decisions a second, whether the last ones were answered or not, a reward
+for one in four and a row to learn for one in ten, and tells how long decisions took from when they
+were due. With the Python of an environment that has MLflow, it measures MLflow's scoring server
+beside it, on a linear regression of as many features.
 """
 
 from __future__ import annotations
@@ -65,6 +68,53 @@ async def measured(
 
     await asyncio.gather(*(one(tokens[n % len(tokens)]) for n in range(connections)))
     return times
+
+
+async def paced(token: str, rate: float, connections: int, seconds: float) -> list[float]:
+    """Seconds from when each decision was due, of so many a second while models learn."""
+    free: asyncio.Queue[Any] = asyncio.Queue()
+    for _ in range(connections):
+        free.put_nowait(await asyncio.open_connection("127.0.0.1", PORT))
+    times, ids, context = [], [], [0.1 * n for n in range(FEATURES)]
+    decide, reward = "/v1/experiments/e/decide", "/v1/experiments/e/reward"
+
+    async def send(path: str, body: Any) -> bytes:
+        stream = await free.get()
+        answer = await ask(stream, "POST", path, token, body)
+        free.put_nowait(stream)
+        return answer
+
+    async def one(n: int, due: float) -> None:
+        answer = await send(decide, {"context": context})
+        times.append(time.perf_counter() - due)
+        ids.append(json.loads(answer)["id"])
+        if n % 4 == 0:
+            await send(reward, {"decision_id": ids.pop(0), "value": n % 7 / 7})
+        if n % 10 == 0:
+            row = {"id": f"{rate} {n}", "x": context, "y": n % 7 / 7}
+            await send("/v1/predictors/p/learn", row)
+
+    begun, asked = time.perf_counter(), []
+    while len(asked) < rate * seconds:
+        now = time.perf_counter()
+        while begun + len(asked) / rate <= now:
+            n = len(asked)
+            asked.append(asyncio.create_task(one(n, begun + n / rate)))
+        await asyncio.sleep(0.0005)
+    await asyncio.gather(*asked)
+    return sorted(times)
+
+
+def tell_paced(token: str, rates: list[float], connections: int, seconds: float) -> None:
+    """Ask at each rate, and print what decisions took."""
+    for rate in rates:
+        times = asyncio.run(paced(token, rate, connections, seconds))
+        p50, p99 = (times[int(share * len(times))] * 1e3 for share in (0.5, 0.99))
+        print(
+            f"{rate:,.0f} decisions a second: median {p50:.1f} ms, p99 {p99:.1f} ms, "
+            f"slowest {times[-1] * 1e3:.1f} ms",
+            flush=True,
+        )
 
 
 def processor(process: subprocess.Popen[str]) -> float:
@@ -236,11 +286,16 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--mlflow", metavar="PYTHON")
+    parser.add_argument("--rates", type=float, nargs="*", default=[])
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
+        tell_paced(token, given.rates, given.connections, given.seconds)
+        if given.rates:
+            process.kill()
+            return
         tokens = asyncio.run(make_tokens(token))
         one = {"context": [0.1 * n for n in range(FEATURES)]}
         decide, batch = "/v1/experiments/e/decide", {"decisions": [one] * given.batch}

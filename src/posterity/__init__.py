@@ -98,11 +98,19 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'posterity' has no attribute {name!r}{instead}")
     # First and from here, where the call stack is shallow: CPython 3.11 imports scikit-learn's
     # thousand modules up to a tenth slower from a few calls deeper.
+    import gc
     from importlib import import_module
 
-    import sklearn.base  # noqa: F401
+    # What is imported stays: looking for garbage among it would take a fifth of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        import sklearn.base  # noqa: F401
 
-    value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_HOMES[name]), name)
+    finally:
+        if collects:
+            gc.enable()
     globals()[name] = value
     return value
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from posterity import BayesianGeneralizedLinear
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
+from posterity.likelihoods import Poisson
+
+Array = NDArray[np.float64]
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 
@@ -82,4 +88,23 @@ def test_who_comes_first_and_who_goes_last_makes_no_difference(mine: tuple[float
         other = pool.submit(work, 0.005, 0.03)
         work(*mine)
         other.result()
+    assert threads() == before
+
+
+class Watched(Poisson):
+    """Tells of how many threads BLAS has while a model learns."""
+
+    seen: ClassVar[set[int]] = set()
+    kernel_code = None
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        self.seen.update(threads())
+        return super().derivatives(y, eta)
+
+
+def test_a_fit_of_many_rows_has_one_thread() -> None:
+    before, rng = threads(), np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.poisson(1.0, 200).astype(float)
+    BayesianGeneralizedLinear(Watched()).fit(X, y)
+    assert Watched.seen == {1}
     assert threads() == before

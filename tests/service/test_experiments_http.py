@@ -413,6 +413,7 @@ def test_an_overview_tells_all_that_a_page_shows(tmp_path: Path) -> None:
         assert len(answer["propensities"]) == len(answer["rewards"]) == len(answer["times"]) == 30
         assert answer["last"][0]["means"].keys() == {"red", "blue"}
         assert answer["delays"]["50%"] >= 0.0
+        assert 0.0 < answer["waits"]["50%"] <= answer["waits"]["99%"] <= answer["waits"]["100%"]
         assert answer["support"] == pytest.approx(0.01)
 
     with_service(tmp_path, do)

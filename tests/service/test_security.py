@@ -333,7 +333,9 @@ def test_health_metrics_and_openapi(tmp_path: Path) -> None:
         await service.post(f"{URL}/decide", {"context": [1.0]})
         assert (await service.ask("GET", "/healthz", headers={})).status_code == 200
         assert (await service.ask("GET", "/readyz", headers={})).status_code == 200
-        assert "posterity_decisions_total 1\n" in (await service.ask("GET", "/metrics")).text
+        metrics = (await service.ask("GET", "/metrics")).text
+        assert "posterity_decisions_total 1\n" in metrics
+        assert 'posterity_decision_wait_seconds{name="e",within="99%"} 0.0' in metrics
         answer = (await service.ask("GET", "/openapi.json", headers={})).json()
         assert "Decide" in answer["components"]["schemas"]
         assert answer["paths"]["/v1/experiments/{name}/decide"]["post"]["summary"]

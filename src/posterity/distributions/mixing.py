@@ -162,6 +162,8 @@ def match_column_moments(
     means: Sequence[FloatArray], variances: Sequence[FloatArray], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance (n,) of a mixture, from K of each (n,); weights (K,) or (n, K)."""
+    if len(means) == 1:
+        return means[0], variances[0]
     columns = weights.T if weights.ndim == 2 else weights
     with np.errstate(invalid="ignore"):
         mean, scale = match_moments(np.stack(means), np.sqrt(np.stack(variances)), columns)

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows
-from posterity.factor.parallel import limit_blas_threads
 from posterity.factor.usable import check_rows
 from posterity.generalized import _many
 from posterity.generalized._labels import join_classes, positions, read_labels
@@ -259,8 +258,7 @@ class Classifier(GeneralizedModel):
         else:
             rows = replace(rows, X=np.asarray(rows.X))
             check_rows(rows.X, rows.y, rows.weights)
-            with limit_blas_threads((n_classes - 1) * many.n_coefficients):
-                learned = learn(many, way, rows)
+            learned = learn(many, way, rows)
         if way != "predict_then_learn":
             return None
         logs = self._predict_log_odds(learned) if many is None else learned.log_probabilities

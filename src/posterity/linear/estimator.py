@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor import Rows
+from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.usable import check_rows
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_scalar
@@ -384,4 +385,7 @@ class LinearEstimator(LinearReader):
 def learn(posterior: Any, way: Way, rows: Rows) -> Any:
     """Have a posterior learn rows, and predict each before it is learned if that is the way."""
     offsets = () if rows.offsets is None else (rows.offsets,)
-    return getattr(posterior, way)(rows.X, rows.y, rows.weights, rows.elapsed, *offsets)
+    n, width = rows.X.shape
+    # Threads of BLAS would wait for each other in each pass over many rows, too.
+    with limit_blas_threads(max(width, min(n, FEW_COLUMNS))):
+        return getattr(posterior, way)(rows.X, rows.y, rows.weights, rows.elapsed, *offsets)

@@ -33,6 +33,7 @@ from posterity.posteriors._site_mode import (
     Convergence,
     Curvature,
     Fitted,
+    are_many,
     choose_stride,
     find_mode,
     find_near_mode,
@@ -272,7 +273,7 @@ def _search_near_mode(
 
     While the prior still moves, the mode and its curvature need be no nearer.
     """
-    farthest = FAR if choose_stride(len(rows), before.n_coefficients) > 1 else NEAR
+    farthest = FAR if are_many(len(rows), before.n_coefficients) else NEAR
     for _ in range(MOST_ROUNDS):
         move = min(max(begun.change, 10.0 * agreed), farthest)
         near = find_near_mode(

@@ -42,10 +42,14 @@ STAGNANT_SHARE, ROUNDING = 0.5, 1e-15
 
 @dataclass(frozen=True)
 class Curvature:
-    """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so."""
+    """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so.
+
+    The last Newton step by it left the share ``left`` of the squared decrement.
+    """
 
     matrix: Array
     eta: Array
+    left: float = 1.0
 
     def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
         """The same for other rows like these, where the mode is near these coefficients."""
@@ -54,9 +58,17 @@ class Curvature:
 
 def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
     """The rows' linear predictors (n,)."""
-    if intercept:
-        return rows.X @ w[1:] + (w[0] + rows.offsets)
-    return rows.X @ w + rows.offsets
+    first = int(intercept)
+    eta = np.asarray(rows.X @ w[first:])
+    eta += rows.offsets
+    eta += float(np.sum(w[:first]))
+    return eta
+
+
+def find_largest_move(before: Array, after: Array) -> float:
+    """The largest distance between two linear predictors (n,) of a row."""
+    moves = after - before
+    return float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -79,8 +91,12 @@ class Fitted:
 
 def choose_stride(n_rows: int, n_coefficients: int) -> int:
     """Return n where every n-th row finds the neighbourhood cheaply; 1 where all are needed."""
-    fewest = max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
-    return next((share for share in SHARES if n_rows // share >= fewest), 1)
+    return next((share for share in SHARES if are_many(n_rows // share, n_coefficients)), 1)
+
+
+def are_many(n_rows: int, n_coefficients: int) -> bool:
+    """Return True if so many rows find the neighbourhood of the mode."""
+    return n_rows >= max(ROWS_EACH * n_coefficients, FEWEST_ROWS)
 
 
 def find_mode(
@@ -99,7 +115,7 @@ def find_mode(
     one of the same rows that is known already, and ``close`` a squared decrement that will do.
     """
     problem = _Problem(before, likelihood, rows, intercept)
-    problem.curvature, problem.close = curvature, max(close, problem.close)
+    problem.curvature, problem.close = curvature, close
     w, eta, converged = _find_mode(problem, start)
     precision, target = problem.compute_working_row(eta)
     sites = Sites(precision, target + rows.offsets, precision)
@@ -145,7 +161,7 @@ def find_near_mode(
     they have not the digits, or the mode is not reached.
     """
     problem = _Problem(before, likelihood, rows, intercept)
-    problem.curvature, problem.close = curvature, max(close.decrement, problem.close)
+    problem.curvature, problem.close = curvature, close.decrement
     w, eta, converged = _find_mode(problem, start)
     if not converged:
         return None
@@ -185,9 +201,10 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
         w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
         # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
         # the gain is small, but eta still moves by about 1 a step.
-        change = float(np.abs(eta - here).max(initial=0.0))
-        settled = change < CONVERGED_CHANGE
-        if decrement <= max(problem.close, 1e-16 * abs(value)) and settled:
+        settled = find_largest_move(here, eta) < CONVERGED_CHANGE
+        left = decrement * problem.measure_gain(decrement / before)
+        near = left <= problem.close or decrement <= max(problem.tolerance, 1e-16 * abs(value))
+        if near and settled:
             return w, eta, True
         if not moved or decrement > STAGNANT_SHARE * before:
             if settled and decrement <= problem.compute_rounding(w):
@@ -211,7 +228,9 @@ class _Problem:
         )
         self.known = likelihood.kernel_code
         # A gradient by finite differences has no more digits than this.
-        self.close = max(DECREMENT_TOLERANCE, likelihood.closeness)
+        self.tolerance = max(DECREMENT_TOLERANCE, likelihood.closeness)
+        self.close = 0.0  # squared decrement that may be left
+        self.working_row = np.empty((2, len(rows)))
         self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at
 
@@ -261,11 +280,22 @@ class _Problem:
         """
         sites = self.compute_working_row(eta)
         known = self.curvature
-        if known is not None and np.abs(eta - known.eta).max(initial=0.0) < SAME_CURVATURE_MOVE:
+        if known is not None and find_largest_move(known.eta, eta) < SAME_CURVATURE_MOVE:
             there, decrement = self.solve_step(w, eta, *sites, again=True)
             if decrement <= SMALLEST_DECREMENT_GAIN * last:
                 return there, decrement
         return self.solve_step(w, eta, *sites)
+
+    def measure_gain(self, share: float) -> float:
+        """The share of the squared decrement that the next step by this curvature will leave.
+
+        As the last one did, which left this ``share``, or 0 if there was none.
+        """
+        if self.curvature is None:
+            return 1.0
+        if share > 0.0:
+            self.curvature = replace(self.curvature, left=min(share, 1.0))
+        return self.curvature.left
 
     def solve_step(
         self, w: Array, eta: Array, precision: Array, target: Array, *, again: bool = False
@@ -277,7 +307,7 @@ class _Problem:
         """
         root = self.before.root
         gradient = root.T @ (self.before.moments[:, 0] - root @ w)
-        gradient += self._multiply_transposed(precision * (target - (eta - self.rows.offsets)))
+        gradient += self.compute_slope(eta, precision, target)
         if not again or self.curvature is None:
             matrix = gram(self.rows.X, precision, intercept=self.intercept)
             self.curvature = Curvature(matrix, eta)
@@ -294,26 +324,30 @@ class _Problem:
         rows = self.rows
         precision, target = self.compute_working_row(eta)
         known = self.curvature
-        if known is None or np.abs(eta - known.eta).max(initial=0.0) > close:
+        if known is None or find_largest_move(known.eta, eta) > close:
             known = self.curvature = Curvature(
                 gram(rows.X, precision, intercept=self.intercept), eta
             )
-        moments = known.matrix @ w + self._multiply_transposed(
-            precision * (target - (eta - rows.offsets))
-        )
+        moments = known.matrix @ w + self.compute_slope(eta, precision, target)
         square = float(precision @ np.square(target))
         return Products(known.matrix, moments[:, None], square), float(np.sum(precision))
 
-    def _multiply_transposed(self, values: Array) -> Array:
-        """The sum of the rows, each times its value."""
-        slopes = values @ self.rows.X
-        return np.concatenate([[np.sum(values)], slopes]) if self.intercept else slopes
+    def compute_slope(self, eta: Array, precision: Array, target: Array) -> Array:
+        """Slopes of the log likelihood in the coefficients: site rows less ``eta``, summed."""
+        off = eta - self.rows.offsets
+        np.subtract(target, off, out=off)
+        off *= precision
+        slopes = off @ self.rows.X
+        return np.concatenate([[np.sum(off)], slopes]) if self.intercept else slopes
 
     def compute_working_row(self, eta: Array) -> tuple[Array, Array]:
-        """Precision and target, without the offset, of the row that each site is at ``eta``."""
+        """Precision and target, without the offset, of the row that each site is at ``eta``.
+
+        They are good until those of the next ``eta`` take their place.
+        """
         rows = self.rows
         if self.known is not None:
-            precision, target = np.empty(len(rows)), np.empty(len(rows))
+            precision, target = self.working_row
             self.half_site_residual = working_rows(
                 *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
             )

@@ -38,9 +38,10 @@ class CorrectsSkewness(KeepsFirstRows):
 
     def fit(self, X: Array, y: Array, *rest: Array | None) -> None:
         """Learn the first rows together; warn if only a flat or vague prior ends where eta lies."""
-        open_ = bool(np.isinf(self._compute_variance(X)).any())
+        before = self.copy()
         super().fit(X, y, *rest)
-        if open_ and len(X) > 1 and self.known.is_open(as_targets(y)):
+        is_open = len(X) > 1 and self.known.is_open(as_targets(y))
+        if is_open and np.isinf(before._compute_variance(X)).any():
             warn_of_no_maximum(self.likelihood)
 
     def _add_ones(self, X: Array) -> Array:

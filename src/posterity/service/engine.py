@@ -47,8 +47,9 @@ Served = Experiment | Predictor
 # Requests that may wait, and that are done in one transaction.
 MOST_WAITING = 10_000
 MOST_AT_ONCE = 1_000
-# Seconds that a group waits for more, where the last one was more than one request.
-GROUPING_DELAY = 0.001
+# Seconds that a group waits for more, where the last one was so many requests: each group costs as
+# much as several of them, and an answer comes two groups later.
+GROUPING_DELAY, MANY_TOGETHER = 0.001, 16
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
 logger = logging.getLogger("posterity.service")
@@ -359,7 +360,7 @@ class Engine:
             await self._wake.wait()
             self._wake.clear()
             while self._queue:
-                if count > 1:
+                if count >= MANY_TOGETHER:
                     await asyncio.sleep(GROUPING_DELAY)
                 count = min(len(self._queue), MOST_AT_ONCE)
                 await self._do_together([self._queue.popleft() for _ in range(count)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -24,6 +25,9 @@ from posterity.service.store import Key, LogEntries, Store
 from posterity.service.writing import Group, Record
 
 Array = NDArray[np.float64]
+
+# Requests for decisions of which it is kept how long they waited.
+MOST_WAITS = 10_000
 
 
 class Experiment(Learner):
@@ -65,6 +69,7 @@ class Experiment(Learner):
         model = self.build_model() if bandit is None else bandit
         super().__init__(name, model, notes, learned_through)
         self.policy = build_policy(settings)
+        self.waits: deque[float] = deque(maxlen=MOST_WAITS)  # seconds, of the newest requests
         self._key = blake2b(f"{secret}/{name}".encode(), digest_size=32).digest()
         self._places = {arm: place for place, arm in enumerate(settings.arms)}
         self._all = np.ones(len(settings.arms), dtype=bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -104,6 +105,9 @@ class Groups:
         for one in attempts:
             if not one.waits:
                 answer_request(one.work.answer, one.outcome)
+                if one.work.questions is not None:
+                    waited = time.perf_counter() - one.work.since
+                    one.work.questions.experiment.waits.append(waited)
         return [one.work for one in attempts if one.waits]
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:

@@ -97,6 +97,7 @@ def _experiment(engine: Engine, served: Experiment, log: list[Record]) -> dict[s
             [one["reward"] - np.frombuffer(one["means"])[one["arm"]] for one in rewarded],
         ),
         "last": [_reasons(served, one) for one in log[-LAST:][::-1]],
+        "waits": describe_waits(served),
         **_delays(engine.store, served.name, log),
     }
 
@@ -208,6 +209,15 @@ def _delays(store: Store, name: str, log: list[Record]) -> dict[str, Any]:
         "delay_edges": DELAYS,
         "delay_counts": counts.tolist(),
     }
+
+
+def describe_waits(served: Experiment) -> dict[str, float] | None:
+    """Seconds that the newest requests for decisions waited, since the server started."""
+    levels = (0.5, 0.99, 1.0)
+    if not served.waits:
+        return None
+    waits = np.quantile(served.waits, levels).tolist()
+    return {f"{level:.0%}": value for level, value in zip(levels, waits, strict=True)}
 
 
 def _read_rows(store: Store, served: Predictor) -> list[Record]:
@@ -346,6 +356,13 @@ def format_metrics(engine: Engine) -> str:
     for name, count in engine.counts.items():
         lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
+    lines.append("# TYPE posterity_decision_wait_seconds gauge")
+    for served in [*engine.models.values()]:
+        if isinstance(served, Experiment):
+            label = json.dumps(served.name, ensure_ascii=False)
+            for level, wait in (describe_waits(served) or {}).items():
+                of = f"name={label},within={json.dumps(level)}"
+                lines.append(f"posterity_decision_wait_seconds{{{of}}} {wait}")
     predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
     scores = [(one.name, one.scores.state()) for one in predictors if one.scores.n]
     for score in _SCORES:

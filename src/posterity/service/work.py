@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +74,7 @@ class Work:
     long: bool = False
     # Those of a group are decided together, before anything is done.
     questions: Questions | None = None
+    since: float = field(default_factory=time.perf_counter)
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

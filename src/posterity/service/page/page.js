@@ -64,7 +64,7 @@ function colours(arms) {
 function experiment(one) {
   const colour = colours(one.arms);
   const { settings, times } = one;
-  const delays = one.delays ?? {};
+  const delays = one.delays ?? {}, waits = one.waits ?? {};
   const shownArms = one.arms.map((arm, k) => ({ ...arm, k })).filter(({ k }) => colour[k] !== "other");
   const rest = one.arms.length - shownArms.length;
   const words = ["experiment", settings.policy, settings.model, counted(one.arms.length, "arm"),
@@ -77,6 +77,7 @@ function experiment(one) {
     warning(one.drift, times.at(-1)),
     html("dl", { class: "tiles" },
       tile("Decisions a second", number(one.rate, 2), `the newest ${number(one.decisions, 4)} are shown`),
+      tile("Median wait", chart.duration(waits["50%"]), `99% within ${chart.duration(waits["99%"])}, the slowest ${chart.duration(waits["100%"])}`),
       tile("Mean reward", number(one.reward.mean), interval(one.reward)),
       tile("Rewarded", percent(one.decisions ? one.rewarded / one.decisions : null), `${number(one.rewarded, 4)} decisions`),
       tile("Median delay", chart.duration(delays["50%"]), `99% within ${chart.duration(delays["99%"])}`),
