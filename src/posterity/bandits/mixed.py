@@ -17,7 +17,7 @@ from posterity.distributions import Mixture, StudentT, _standard_t
 
 Array = NDArray[np.float64]
 
-# Newton's steps for a quantile, of which the last moves it by less than this share of the spread, so
+# Newton's steps for a quantile: the last moves it by less than this share of the spread, so
 # that about the square of it is left, or of itself.
 MOST_STEPS, LAST_STEP, ROUNDING = 60, 1e-7, 1e-15
 
