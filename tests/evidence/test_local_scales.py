@@ -29,7 +29,7 @@ from posterity.evidence._local_turns import (
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
-from posterity.kernel import MOST_COLUMNS, find_local_precisions
+from posterity.kernel import MOST_SCALES, find_local_precisions
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 
@@ -53,7 +53,7 @@ def make_orthogonal(n: int, m: int, rng: np.random.Generator) -> np.ndarray:
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    m=st.integers(2, MOST_COLUMNS),
+    m=st.integers(2, MOST_SCALES),
     more=st.sampled_from([-20, 2, 5, 40, 1000]),
     correlated=st.sampled_from([0.0, 0.9]),
     strong=st.sampled_from([0.0, 1.0, 1e4]),

@@ -17,8 +17,9 @@ from posterity.distributions import Mixture, StudentT, _standard_t
 
 Array = NDArray[np.float64]
 
-# Newton's steps for a quantile, of which the last moves it by less than this share of the spread.
-MOST_STEPS, LAST_STEP = 60, 1e-9
+# Newton's steps for a quantile: the last moves it by less than this share of the spread, so
+# that about the square of it is left, or of itself.
+MOST_STEPS, LAST_STEP, ROUNDING = 60, 1e-7, 1e-15
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,12 @@ class MixedBeliefs:
     def _solve(self, level: float) -> Array:
         """Quantiles by Newton's steps on the scale of normal scores, in a bracket.
 
-        There a distribution function of one hill is nearly straight.
+        There a distribution function of one hill is nearly straight. No step is longer than the
+        spread: where the one wide component of many has led far out, a slope there tells nothing.
         """
         weights, df, loc, scale = self.tables
         score = ndtri(level)
-        spread = np.sqrt((weights * (np.square(scale) + np.square(loc - self.mean))).sum(axis=0))
+        spread = (weights * (scale + np.abs(loc - self.mean))).sum(axis=0)
         x = self.mean + score * spread
         low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
         for _ in range(MOST_STEPS):
@@ -131,13 +133,15 @@ class MixedBeliefs:
                 u = ndtri((weights * _standard_t.cdf(z, df)).sum(axis=0))
                 density = (weights * _standard_t.pdf(z, df) / scale).sum(axis=0)
                 step = (score - u) * np.exp(-0.5 * u * u) / (np.sqrt(2.0 * np.pi) * density)
+                step = np.clip(step, -spread, spread)
                 low, high = np.where(u < score, x, low), np.where(u < score, high, x)
                 middle = 0.5 * (low + high)
             beyond = np.where(u < score, x + spread, x - spread)
             there = np.where(np.isfinite(middle), middle, beyond)
             inside = (x + step > low) & (x + step < high)
-            x, last = np.where(inside | (step == 0.0), x + step, there), x
-            if (np.abs(x - last) <= LAST_STEP * spread).all():
+            settled = np.abs(step) <= np.maximum(LAST_STEP * spread, ROUNDING * np.abs(x))
+            x = np.where(inside | settled, x + step, there)
+            if settled.all():
                 break
         return np.asarray(x)
 

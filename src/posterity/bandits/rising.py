@@ -13,7 +13,7 @@ from posterity.bandits.beliefs import Beliefs, JointBeliefs, StudentBeliefs
 from posterity.bandits.mixed import MixedBeliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
-from posterity.distributions.transformed import Transformed
+from posterity.distributions.transformed import NODE_SHARES, NODES, Transformed
 from posterity.likelihoods import Likelihood
 
 Array = NDArray[np.float64]
@@ -52,22 +52,25 @@ class RisingBeliefs:
         return self.eta.allowed
 
     @cached_property
-    def _together(self) -> Any:
-        """Distribution over all rows of all arms."""
+    def _values(self) -> Array:
+        """(57, n, K) means of the likelihood at nodes, as :class:`Transformed` has them."""
         known = self.eta.scale < np.inf
         spread = np.where(known, self.eta.scale, 0.0)  # nothing is known of the others
-        return self._transform(self.eta.mean.ravel(), spread.ravel())
+        with np.errstate(over="ignore", under="ignore"):
+            return self.likelihood.mean(self.eta.mean + NODES[:, None, None] * spread)
 
     @cached_property
     def mean(self) -> Array:
         """(n, K) means."""
-        return np.asarray(self._together.mean().reshape(self.eta.mean.shape))
+        return np.tensordot(NODE_SHARES, self._values, 1)
 
     @cached_property
     def std(self) -> Array:
         """(n, K) standard deviations."""
-        each = self._together.std().reshape(self.eta.mean.shape)
-        return np.where(self.eta.scale < np.inf, each, np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = np.tensordot(NODE_SHARES, np.square(self._values - self.mean), 1)
+        known = (self.eta.scale < np.inf) & np.isfinite(variance)
+        return np.sqrt(np.where(known, variance, np.inf))
 
     @property
     def unknown(self) -> Mask:

@@ -47,7 +47,7 @@ from posterity.evidence.integration import Integrated
 from posterity.evidence.spectrum import Spectrum
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
-from posterity.kernel import MOST_COLUMNS, find_local_precisions
+from posterity.kernel import MOST_SCALES, find_local_precisions
 from posterity.noise import Noise
 
 Array = NDArray[np.float64]
@@ -182,7 +182,7 @@ class LocalScales(Integrated):
         start: Array | None = None,
     ) -> Turns:
         """In the kernel, of few columns."""
-        if rows.matrix.shape[1] > MOST_COLUMNS:
+        if rows.matrix.shape[1] > MOST_SCALES:
             return find_precisions(rows, tolerance, log_hyperprior, start)
         return Turns(
             *find_local_precisions(

@@ -39,8 +39,11 @@ def unpacked(halves: Array, q: int) -> Array:
 
 def unpacked_rows(halves: Array, p: int) -> Array:
     """The first p rows (n, p, p + 1) of the triangles of p + 1 rows."""
-    rows = np.zeros((len(halves), p, p + 1))
-    rows.reshape(len(halves), p * (p + 1))[:, places(p + 1, p + 1)[:-1]] = halves[:, :-1]
+    rows, first = np.zeros((len(halves), p, p + 1)), 0
+    for row in range(p):  # each in one piece: with all places at once, memory is read all over
+        last = first + p + 1 - row
+        rows[:, row, row:] = halves[:, first:last]
+        first = last
     return rows
 
 

@@ -24,7 +24,7 @@ from posterity.linear.estimator import Way, learn
 from posterity.noise import Joint, JointOfOne
 from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
-from posterity.transaction import atomic
+from posterity.transaction import atomic, get_lock
 
 Array = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -240,9 +240,10 @@ class Classifier(GeneralizedModel):
         return Categorical(self.classes_, logs)
 
     def _open_row_path(self) -> SitePath:
-        path = cast(SitePath, super()._open_row_path())
-        if hasattr(path, "name_labels"):
-            path.name_labels(self.classes_.tolist(), self._flipped)
+        with get_lock(self):
+            opened, path = "_row_path" in self.__dict__, cast(SitePath, super()._open_row_path())
+            if not opened and hasattr(path, "name_labels"):
+                path.name_labels(self.classes_.tolist(), self._flipped)
         return path
 
     def _update_posterior(self, way: Way, rows: Rows) -> Categorical | None:

@@ -16,6 +16,7 @@ from posterity.kernel._calibration import adapt, normal_scores, targets_at, trac
 from posterity.kernel._choice import (
     MOST_COLUMNS,
     MOST_NODES,
+    MOST_SCALES,
     choose_ratios,
     find_local_precisions,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "MEMBERS",
     "MOST_COLUMNS",
     "MOST_NODES",
+    "MOST_SCALES",
     "ArmsPath",
     "DiagonalState",
     "DirectionalPath",

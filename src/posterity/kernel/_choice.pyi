@@ -5,6 +5,7 @@ FloatArray = NDArray[np.float64]
 
 MOST_COLUMNS: int
 MOST_NODES: int
+MOST_SCALES: int
 
 def choose_ratios(
     triangle: FloatArray,

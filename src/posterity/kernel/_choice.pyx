@@ -35,6 +35,7 @@ cdef extern from "posterity_choice.h" nogil:
 
 cdef extern from "posterity_scales.h" nogil:
     enum:
+        PK_MOST_SCALES
         PK_MOST_POINTS
         PK_PARTS
         PK_BEFORE
@@ -51,12 +52,12 @@ cdef extern from "posterity_scales.h" nogil:
         const double *local
         double base
     ctypedef struct pk_precisions:
-        double precisions[PK_MOST_COLUMNS]
-        double nodes[PK_PARTS][PK_MOST_COLUMNS]
+        double precisions[PK_MOST_SCALES]
+        double nodes[PK_PARTS][PK_MOST_SCALES]
         double energy, log_determinant, log_gain, disagreement, n_parameters
     void pk_find_precisions(const pk_scales *e, pk_precisions *out)
 
-MOST_COLUMNS, MOST_NODES = PK_MOST_COLUMNS, PK_MOST_NODES
+MOST_COLUMNS, MOST_SCALES, MOST_NODES = PK_MOST_COLUMNS, PK_MOST_SCALES, PK_MOST_NODES
 
 
 def choose_ratios(const double[:, :] triangle, double count, bint intercept, const double[::1] mean, noise, grid,
@@ -115,8 +116,8 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
     cdef pk_scales asked
     cdef pk_precisions outputs
     cdef Py_ssize_t m = matrix.shape[1], rows = matrix.shape[0], points = hyperprior.shape[1]
-    if m < 1 or m > PK_MOST_COLUMNS or rows < 1 or target.shape[0] != rows:
-        raise ValueError(f"{rows} rows of {m} columns: from 1 to {MOST_COLUMNS} columns, and a target for each row")
+    if m < 1 or m > PK_MOST_SCALES or rows < 1 or target.shape[0] != rows:
+        raise ValueError(f"{rows} rows of {m} columns: from 1 to {MOST_SCALES} columns, and a target for each row")
     if hyperprior.shape[0] != 2 or points < 1 or points > PK_MOST_POINTS or local.shape[0] != points + PK_BEFORE:
         raise ValueError(f"a lattice of {points} points: from 1 to {PK_MOST_POINTS}, with a prior for each")
     if not ends.shape[0] or ends[ends.shape[0] - 1] != m or np.diff(ends, prepend=0).min() < 1:
@@ -133,6 +134,6 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
     with nogil:
         pk_find_precisions(&asked, &outputs)
     precisions = np.asarray(<double[:m]> outputs.precisions).copy()
-    nodes = np.asarray(<double[:PK_PARTS, :PK_MOST_COLUMNS]> &outputs.nodes[0][0])[:, :m].copy()
+    nodes = np.asarray(<double[:PK_PARTS, :PK_MOST_SCALES]> &outputs.nodes[0][0])[:, :m].copy()
     return (precisions, nodes, outputs.energy, outputs.log_determinant, outputs.log_gain, outputs.disagreement,
             outputs.n_parameters)

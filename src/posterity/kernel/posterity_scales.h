@@ -10,10 +10,10 @@
 #include "posterity_average.h"
 #include "posterity_choice.h"
 
-enum { PK_MOST_POINTS = 96, PK_PARTS = 5 };
+enum { PK_MOST_SCALES = 64, PK_MOST_POINTS = 96, PK_PARTS = 5 };
 #define PK_TINY 2.2250738585072014e-308
 
-typedef double pk_square[PK_MOST_COLUMNS][PK_MOST_COLUMNS];
+typedef double pk_square[PK_MOST_SCALES][PK_MOST_SCALES];
 
 typedef struct {
     ptrdiff_t m, rows;             /* coefficients; rows of the standardised triangle */
@@ -34,12 +34,12 @@ typedef struct {
 } pk_scales;
 
 typedef struct {
-    double precisions[PK_MOST_COLUMNS], nodes[PK_PARTS][PK_MOST_COLUMNS];
+    double precisions[PK_MOST_SCALES], nodes[PK_PARTS][PK_MOST_SCALES];
     double energy, log_determinant, log_gain, disagreement, n_parameters;
 } pk_precisions;
 
 typedef struct {
-    double information[PK_MOST_COLUMNS], centre[PK_MOST_COLUMNS];
+    double information[PK_MOST_SCALES], centre[PK_MOST_SCALES];
     double energy, log_determinant, least_told;
 } pk_cavities;
 
@@ -51,7 +51,7 @@ static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const do
 {
     static const double eps = 2.220446049250313e-16;
     const ptrdiff_t m = e->m;
-    double mean[PK_MOST_COLUMNS], half[PK_MOST_COLUMNS], variance[PK_MOST_COLUMNS] = {0.0};
+    double mean[PK_MOST_SCALES], half[PK_MOST_SCALES], variance[PK_MOST_SCALES] = {0.0};
     pk_square low, inverse;
     out->log_determinant = 0.0, out->energy = e->rest;
     for (ptrdiff_t i = 0; i < m; ++i) {
@@ -200,9 +200,9 @@ static inline void pk_share_scale(const pk_scales *e, ptrdiff_t size, ptrdiff_t 
 /* From likelihoods of coefficients to posteriors, in their place; returns the log evidence of the prior of scales. */
 static inline double pk_find_posteriors(const pk_scales *e, ptrdiff_t size, double posterior[][PK_MOST_POINTS])
 {
-    double smooth[PK_MOST_COLUMNS][PK_MOST_POINTS], term[PK_MOST_COLUMNS][PK_MOST_POINTS];
-    double smooth_term[PK_MOST_COLUMNS][PK_MOST_POINTS], gain = 0.0, total = 0.0;
-    pk_shared shared, within[PK_MOST_COLUMNS / 2], *w = within; /* of each term of several */
+    double smooth[PK_MOST_SCALES][PK_MOST_POINTS], term[PK_MOST_SCALES][PK_MOST_POINTS];
+    double smooth_term[PK_MOST_SCALES][PK_MOST_POINTS], gain = 0.0, total = 0.0;
+    pk_shared shared, within[PK_MOST_SCALES / 2], *w = within; /* of each term of several */
     for (ptrdiff_t t = 0, first = 0; t < e->terms; first = e->ends[t++]) {
         if (e->ends[t] - first == 1) {
             memcpy(term[t], posterior[first], sizeof term[t]);
@@ -264,7 +264,7 @@ static inline void pk_split_posteriors(const pk_scales *e, const pk_cavities *c,
 /* How far the means of the nodes are apart, and the number of parameters. */
 static inline void pk_compare_nodes(const pk_scales *e, const pk_cavities *c, double unit, pk_precisions *out)
 {
-    double off[PK_PARTS][PK_MOST_COLUMNS];
+    double off[PK_PARTS][PK_MOST_SCALES];
     out->n_parameters = out->disagreement = 0.0;
     for (ptrdiff_t j = 0; j < e->m; ++j) {
         double share[PK_PARTS], average = 0.0;
@@ -291,7 +291,7 @@ static inline void pk_compare_nodes(const pk_scales *e, const pk_cavities *c, do
 static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
 {
     const ptrdiff_t m = e->m;
-    double moment[PK_MOST_COLUMNS] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_COLUMNS][PK_MOST_POINTS], unit = 0.0;
+    double moment[PK_MOST_SCALES] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_SCALES][PK_MOST_POINTS], unit = 0.0;
     pk_square gram = {{0.0}};
     pk_cavities cavities;
     double reach = 0.0;

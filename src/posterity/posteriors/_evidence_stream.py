@@ -71,7 +71,7 @@ class EvidenceState:
     def copy_from(self, other: EvidenceState) -> None:
         """Take over what another one knows; those who share the clock see it go on."""
         self.clock[:] = other.clock
-        self.__dict__.update(other.__dict__, fresh=None, clock=self.clock)
+        self.__dict__.update(other.__dict__, clock=self.clock)
 
 
 @dataclass(frozen=True)

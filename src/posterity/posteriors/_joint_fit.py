@@ -48,8 +48,8 @@ MOST_ROUNDS, MOST_STALLED, LESS = 50, 5, 0.95
 # below which a prior is not counted in it, as it can't move the mode.
 PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
 # Tolerances of the expected change in another round, extrapolated from the last ones: of the
-# result, of its starting values, and of a fit to some of the rows.
-TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE = 5e-7, 1e-2, 3e-2
+# result, of its starting values, of a fit to some of the rows, and of what averages begin at.
+TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE, ROUGH_TOLERANCE = 5e-7, 1e-2, 3e-2, 1e-3
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Values in rows from which their products take less time than their rotations.
@@ -192,15 +192,16 @@ def fit_sites_together(
         searched, averaged, model = _search_from_mode(inner, model, rows, begun, agreed)
     if averaged is not None:
         return averaged
-    if searched is None:
-        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
-    else:
-        fitted = _fit_under_prior(searched, model, rows, inner.intercept, 0.0, rough)
-        begun = searched
-    if model.averages and fitted.converged:
-        averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
+    settle = _alternate_prior_and_mode if searched is None else _settle_near_mode
+    # Averages follow the prior themselves: a rough one is enough to begin with.
+    roughly = max(agreed, ROUGH_TOLERANCE) if model.averages else agreed
+    fitted, begun = settle(inner, model, rows, searched or begun, roughly)
+    if model.averages:
+        if fitted.converged:
+            averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
         if averaged is not None:
             return averaged
+        fitted, begun = settle(inner, model, rows, begun, agreed)
     if not fitted.settled:
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
@@ -257,9 +258,18 @@ def _search_from_mode(
         if averaged is not None:
             return searched, averaged, model
         model = model.choose_for(variance)
-    if inner.learns_prior and agreed <= START_TOLERANCE:
-        searched = _search_near_mode(inner, model, rows, searched, TOLERANCE)
     return searched, None, model
+
+
+def _settle_near_mode(
+    before: LinearPosterior, model: SiteModel, rows: SiteRows, found: WarmStart, agreed: float
+) -> tuple[Fitted, WarmStart]:
+    """The sites of the mode, and the prior that they choose, from where both were ``found``."""
+    if before.learns_prior and agreed <= START_TOLERANCE:
+        ahead = TOLERANCE if agreed <= PRIOR_TOLERANCE else agreed
+        found = _search_near_mode(before, model, rows, found, ahead) or found
+    rough = agreed == math.inf
+    return _fit_under_prior(found, model, rows, before.intercept, 0.0, rough), found
 
 
 def _search_near_mode(

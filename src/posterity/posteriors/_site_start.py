@@ -200,13 +200,13 @@ class KeepsFirstRows(LinearPosterior):
         off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
         order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
         rows = rows[order[rows.weights[order] > 0.0]]
-        open_ = np.flatnonzero(np.isinf(self._compute_variance(rows.X)))
+        open_ = np.flatnonzero(self.inner.leaves_open(rows.X))
         while len(open_):
             row = rows[open_[0] : open_[0] + 1]
             self.inner.append(row.X, -row.offsets[:, None], vague, np.zeros(1))
             # A density: its log constant is log(0.01 / 2 pi) / 2.
             self.statistics.log_sites += 0.5 * (math.log(0.01) - LOG_2PI + 0.01 * LOG_2PI)
-            open_ = open_[np.isinf(self._compute_variance(rows.X[open_]))]
+            open_ = open_[self.inner.leaves_open(rows.X[open_])]
 
     def _start_with(self, rows: SiteRows) -> None:
         """Keep rows that were fitted, where they are few."""

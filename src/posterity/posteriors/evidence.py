@@ -219,6 +219,10 @@ class EvidencePosterior(EvidenceStream):
             variances = tuple(np.add(variances, added))
         return match_column_moments(means, variances, nodes.weights)
 
+    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+        """(n,) True where x.w may be anything: where no row has told of the intercept."""
+        return np.full(len(X), self.intercept and self.factor.root[0, 0] == 0.0)
+
     def remove(self, X: Array, y: Array, weights: Array | None) -> None:
         """Unlearn rows; raises ``ValueError`` when they can't have been learned."""
         super().remove(X, y, weights)

@@ -413,6 +413,10 @@ class LinearPosterior:
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return mean[:, 0], leverage
 
+    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+        """(n,) True where x.w may be anything."""
+        return np.isinf(self.linear_moments(X)[1])
+
     # ---- reading -------------------------------------------------------------------------------
 
     def predictive(self, X: Array) -> Predictive:

@@ -289,10 +289,12 @@ class Switching(Hypotheses):
     def ahead(self) -> tuple[Sequence[Any], Array]:
         """The members, and their weights (k,) for the next row."""
         if self.noises is None:
-            ranked = [rank_next_row(one) for one in self.members]
+            ranked: Any = [rank_next_row(one) for one in self.members]
         else:
-            origin = np.zeros((1, self.common.n_features))
-            ranked = [int(rank_predictions(one)[0]) for one in self._predict(origin)]
+            origin, (df, variance) = np.zeros((1, self.common.n_features)), self._noises_ahead().T
+            open_ = [one.leaves_open(origin)[0] for one in self.members]
+            scale = np.where(open_, np.inf, np.sqrt(variance))
+            ranked = rank_predictions(StudentT(df, np.zeros(len(df)), scale))
         ranks = np.array(ranked, dtype=np.uint8)[:, None]
         return self.members, self._weigh(np.zeros(ranks.shape), ranks, self.scores.copy())[0][0]
 
