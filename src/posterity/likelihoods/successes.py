@@ -13,6 +13,7 @@ from scipy.special import betaln, expit, gammaln, log_expit
 from posterity.kernel import average_softplus, find_digammas
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.beta import Beta
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
     Kernel,
     ParametricLikelihood,
@@ -95,7 +96,7 @@ class Binomial(Successes):
 
     def distribution(self, eta: Array) -> Any:
         """Binomial."""
-        return stats.binom(self.trials, expit(eta))
+        return freeze(stats.binom, self.trials, expit(eta))
 
 
 @dataclass(frozen=True)
@@ -148,4 +149,4 @@ class BetaBinomial(ParametricLikelihood, Successes):
 
     def distribution(self, eta: Array) -> Any:
         """Beta-binomial of this precision."""
-        return stats.betabinom(self.trials, *split_precision(self.known, eta))
+        return freeze(stats.betabinom, self.trials, *split_precision(self.known, eta))
