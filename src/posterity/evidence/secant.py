@@ -19,7 +19,8 @@ class SecantSteps:
     most
         No step is longer.
     near
-        A longer move is made as it is: far away two moves say little of a third.
+        A longer move is made as it is: far away two moves say little of a third, unless they go to
+        opposite sides.
     shortest, longest
         How many times as long as a move its step can be.
     times
@@ -47,11 +48,12 @@ class SecantSteps:
 
     def lengthen(self, move: float) -> tuple[float, Self]:
         """Return the step to make where this move is asked for, and the state after it."""
-        step, times = min(max(move, -self.most), self.most), self.times
+        step, times, near = min(max(move, -self.most), self.most), self.times, abs(move) < self.near
         if self.last is not None:
             before, made = self.last
             times = made / (before - move) if before != move else 1.0
-        if abs(move) < self.near and times > 0.0:
+            near = near or before * move < 0.0
+        if near and times > 0.0:
             step *= min(max(times, self.shortest), self.longest)
         return step, replace(self, times=times, last=(move, step))
 

@@ -314,8 +314,10 @@ def _search_under_prior(
             break
         if now.variance.max(initial=0.0) > most_variance:
             return now
-        last = now.change
+        last, before = now.change, now
         now = _ascend(look, now, mixing)
+        if now is before:  # nor would it move in another round
+            break
     return replace(now, sites=now.extrapolate(mixing))
 
 

@@ -59,8 +59,9 @@ Array = NDArray[np.float64]
 
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
-# Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
-MOST_ROUNDS, NEARLY = 20, 100.0
+# Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
+# again soon. Standard deviations apart at which they agree nearly, and well enough for these.
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 4, 0.3, 0.15
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
@@ -406,7 +407,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         way = self.with_averages()  # as a fit does
         if start.closed:
             way._close(rows)
-        way._together(rows, before.phi)
+        way._together(rows, before.phi and before.phi.search_from(statistics.phi))
         statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does
 
@@ -500,33 +501,44 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        phi = self.statistics.phi
-        if phi is None:
-            self._fit_sites(rows)
-            return
-        way = self
+        if self.statistics.phi is None:
+            fit = self._fit_sites(rows)
+        else:
+            trial, fit = self._find_parameter(rows, near)
+            self.copy_from(trial)
+        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
+            self._keep_skewed(SkewedRows.of(rows, fit.fitted.sites))
+
+    def _find_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, NearFit]:
+        """A copy that has learned rows together, as well as they ask for; and their fit."""
+        phi, way = self.statistics.phi, self
         if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
             way = replace(self, approximation="moments")
-        trial = way._fit_with_parameter(rows, near or phi)[0]
-        if near is None and way is self and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+        if near is not None:
+            return way._fit_with_parameter(rows, near, False, FOR_NOW)[:2]
+        trial, fit, _ = way._fit_with_parameter(rows, phi)
+        if way is self and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
             found = trial.statistics.phi
             trial = fit_at_nodes(found, phi, lambda one: self._fit_given(rows, one)[0])
-        self.copy_from(trial)
+        return trial, fit
 
     def _fit_with_parameter(
-        self, rows: SiteRows, near: Any
-    ) -> tuple[Self, NearFit | None, SecantSteps]:
+        self, rows: SiteRows, near: Any, rough: bool = True, within: float = 0.0
+    ) -> tuple[Self, NearFit, SecantSteps]:
         """A copy that has learned rows together, sites and parameter in turns; fit and last steps.
 
-        Sites and their prior go only one step, until the parameter nearly agrees with the last one.
+        While it is ``rough``, sites and their prior go only one step, until the parameter nearly
+        agrees with the last one; in the end to rounding, or ``within`` standard deviations.
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
-        fit, rough, steps = None, True, SecantSteps(near=1.0, longest=2.0)
+        fit: Any = None
+        steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0)
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
             near, steps = few.statistics.phi, steps.restart()
-        for number in range(MOST_ROUNDS):
-            trial, fit = self._fit_given(rows, near, fit, math.inf if rough else PRIOR_TOLERANCE)
+        for number in range(FEW_ROUNDS if within else MOST_ROUNDS):
+            agreed = math.inf if rough or within else PRIOR_TOLERANCE
+            trial, fit = self._fit_given(rows, near, fit, agreed)
             sites = fit.fitted.sites
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
@@ -534,7 +546,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last) and not rough:
+            if near.agrees_with(last, within) and not rough:
                 break
             rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
             near, steps = near.extrapolate(last, steps)
@@ -561,8 +573,6 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
-        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
-            self._keep_skewed(SkewedRows.of(rows, fitted.sites))
         return NearFit(fitted, rows)
 
 
