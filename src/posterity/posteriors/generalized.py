@@ -511,15 +511,19 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _find_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, NearFit]:
         """A copy that has learned rows together, as well as they ask for; and their fit."""
-        phi, way = self.statistics.phi, self
-        if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
-            way = replace(self, approximation="moments")
+        phi, way, at_nodes = self.statistics.phi, self, False
+        if phi.moves_coefficients:
+            way = self.copy()
+            way._close(rows)
+            is_open = self.known.is_open(rows.y)  # no average over all ends
+            way = replace(way, approximation="moments") if is_open else way
+            at_nodes = not is_open and len(rows) <= MOST_AT_NODES
         if near is not None:
             return way._fit_with_parameter(rows, near, False, FOR_NOW)[:2]
         trial, fit, _ = way._fit_with_parameter(rows, phi)
-        if way is self and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+        if at_nodes:
             found = trial.statistics.phi
-            trial = fit_at_nodes(found, phi, lambda one: self._fit_given(rows, one)[0])
+            trial = fit_at_nodes(found, phi, lambda one: way._fit_given(rows, one, fit)[0])
         return trial, fit
 
     def _fit_with_parameter(
@@ -558,8 +562,6 @@ class GeneralizedPosterior(CorrectsSkewness):
         trial = self.copy()
         trial.statistics.phi = phi
         self.statistics.phi.move_to(phi, trial.inner)
-        if phi.moves_coefficients:
-            trial._close(rows)
         return trial, trial._fit_sites(rows, *how)
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:
