@@ -349,7 +349,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
         shift = np.zeros(len(X)) if offsets is None else offsets
-        normal = self._predict(self.known, mean + shift, variance, self._spread(X))
+        normal = self._predict(
+            self.known, mean + shift, variance, self._spread(self.inner.central, X)
+        )
         skewed, some = self._find_skewed(self._add_ones(X), np.sqrt(variance), of_rows=True)
         if not skewed.any():
             return normal
@@ -412,7 +414,8 @@ class GeneralizedPosterior(CorrectsSkewness):
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
-        inner, spread, nothing = self.inner, self._spread(rows.X), np.empty(0)
+        inner, nothing = self.inner, np.empty(0)
+        spread = self._spread(inner.central_ahead, rows.X)
         next_ones = rows.X[: count_rows_until(rows.weights, 1)]
         ahead = inner.linear_moments(next_ones) if inner.is_settled else (nothing, nothing)
         # Predictive densities add up to the evidence: that saves a sum for every row.
@@ -468,9 +471,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         parts = [one.predictive(centre, variance) for one, centre in points]
         return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
 
-    def _spread(self, X: Array) -> Array | None:
+    def _spread(self, find_node: Any, X: Array) -> Array | None:
         phi = self.statistics.phi
-        return None if phi is None else phi.spread(self.inner, X)
+        return None if phi is None else phi.spread(find_node, X)
 
     def _settle(self, phi: Any, before: Any = None) -> None:
         """Know this of the parameter, and the coefficients with it."""

@@ -109,7 +109,7 @@ class ApartFromCoefficients:
         """What is known of the coefficients whatever t is, from what is known given t."""
         return inner
 
-    def spread(self, inner: LinearPosterior, X: Array) -> Array | None:
+    def spread(self, find_node: Callable[[], LinearPosterior], X: Array) -> Array | None:
         """Moves of eta and values (k, n, 1 + d) that stand for all t; None for what is in force."""
         return None
 
