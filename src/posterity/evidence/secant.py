@@ -23,6 +23,8 @@ class SecantSteps:
         opposite sides.
     shortest, longest
         How many times as long as a move its step can be.
+    least
+        By what share a step is longer or shorter than a move at least, else it is the move.
     times
         How many times as long the first step is, as another search of the kind told.
     last
@@ -43,6 +45,7 @@ class SecantSteps:
     near: float = 0.5
     shortest: float = 0.5
     longest: float = 5.0
+    least: float = 0.0
     times: float = 1.0
     last: tuple[float, float] | None = None
 
@@ -53,9 +56,14 @@ class SecantSteps:
             before, made = self.last
             times = made / (before - move) if before != move else 1.0
             near = near or before * move < 0.0
-        if near and times > 0.0:
+        if near and times > 0.0 and abs(times - 1.0) >= self.least:
             step *= min(max(times, self.shortest), self.longest)
         return step, replace(self, times=times, last=(move, step))
+
+    @property
+    def rate(self) -> float:
+        """The share of a move that the next one is, as the last two told; 1 where none did."""
+        return min(abs(1.0 - 1.0 / self.times), 1.0) if self.times not in (0.0, 1.0) else 1.0
 
     def restart(self) -> Self:
         """The state before another search, in which moves are followed as in this one."""

@@ -23,6 +23,7 @@ from posterity.likelihoods.likelihood import (
 )
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import exp_up_to, log_both_tails, log_near_mean
+from posterity.likelihoods.whole import look_up
 
 Array = NDArray[np.float64]
 
@@ -164,8 +165,11 @@ class QuadraticVariance(Counts):
         r = 1.0 / self.known
         excess = mean + np.log(self.known)
         value, slope, bend = average_softplus(excess, variance)
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
-        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
+        return (
+            _log_choices(y, r) + y * excess - (y + r) * value,
+            y - (y + r) * slope,
+            (y + r) * bend,
+        )
 
     def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """By the incomplete beta function."""
@@ -259,7 +263,7 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
     def log_density(self, y: Array, eta: Array) -> Array:
         """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
         r, more = _rate(eta) / self.known, np.log1p(self.known)
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        constant = gammaln(y + r) - gammaln(r) - look_up(lambda count: gammaln(count + 1.0), y)
         return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
@@ -302,6 +306,15 @@ negative_binomial = SearchedNegativeBinomial(name="negative_binomial")
 def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:
     r = 1.0 / dispersion
     excess = eta + np.log(dispersion)
-    log_share, log_rest = -np.logaddexp(0.0, -excess), -np.logaddexp(0.0, excess)
-    constant = gammaln(y + r) - gammaln(r) - gammaln(np.asarray(y) + 1.0)
-    return constant + y * log_share + r * log_rest
+    log_larger = -np.log1p(np.exp(-np.abs(excess)))  # of both shares
+    log_share, log_rest = (log_larger + np.minimum(one, 0.0) for one in (excess, -excess))
+    return _log_choices(y, r) + y * log_share + r * log_rest
+
+
+def _log_choices(y: Array, r: Any) -> Array:
+    """log Gamma(y + r) - log Gamma(r) - log y!."""
+
+    def find(count: Array) -> Array:
+        return np.asarray(gammaln(count + r) - gammaln(r) - gammaln(count + 1.0))
+
+    return look_up(find, y) if np.ndim(r) == 0 else find(np.asarray(y))

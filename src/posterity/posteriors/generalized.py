@@ -61,7 +61,7 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
 # again soon. Standard deviations apart at which they agree nearly, and well enough for these.
-MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 4, 0.3, 0.15
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW, TINY = 20, 4, 0.3, 0.15, 1e-3
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
@@ -539,7 +539,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
         fit: Any = None
-        steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0)
+        steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0, least=0.1)
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
             near, steps = few.statistics.phi, steps.restart()
@@ -555,7 +555,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             near = trial.statistics.phi
             if near.agrees_with(last, within) and not rough:
                 break
-            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
+            ahead = NEARLY / max(steps.rate, TINY)
+            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, ahead)
             near, steps = near.extrapolate(last, steps)
         trial.statistics.log_sites += integrate()
         return trial, fit, steps
