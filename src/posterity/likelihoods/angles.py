@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import i0e
 
 from posterity.distributions.any_mixture import solved_quantile
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
 from posterity.likelihoods.parameter import Parameter
 
@@ -84,7 +85,7 @@ class Directions:
 
     def __init__(self, concentration: Any, centre: Array) -> None:
         self.concentration, self.centre = concentration, centre
-        known = stats.vonmises(concentration, loc=centre)
+        known = freeze(stats.vonmises, concentration, loc=centre)
         self.logpdf, self.cdf, self.rvs = known.logpdf, known.cdf, known.rvs
 
     def mean(self) -> Array:

@@ -9,6 +9,8 @@ then add up to the targets that came, as they do under the posterior itself.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,13 @@ LARGEST_CURVATURE = 1e100
 LEAST_SHARE = 0.2
 # Of the information before, what is rounding.
 ROUNDING = 1e-9
+
+
+@cache
+def make_quadrature_rule(n_nodes: int) -> tuple[Array, Array]:
+    """Nodes and shares (k,) of averages over a standard normal: Gauss and Hermite's."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+    return nodes, shares / shares.sum()
 
 
 def averaged_sites(
@@ -83,8 +92,7 @@ def integrate_derivatives(
     """
     widest = float(np.max(variance, initial=0.0))
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
-    nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
-    shares = shares / shares.sum()
+    nodes, shares = make_quadrature_rule(n_nodes)
     sd = np.sqrt(variance)
     eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import betaln, expit, logit
 
 from posterity.kernel import find_digammas
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
     Kernel,
     ParametricLikelihood,
@@ -76,7 +77,7 @@ class Beta(ParametricLikelihood, Share):
 
     def distribution(self, eta: Array) -> Any:
         """Beta of this precision and the mean sigmoid(eta)."""
-        return stats.beta(*split_precision(self.known, eta))
+        return freeze(stats.beta, *split_precision(self.known, eta))
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all lie between 0 and 1."""

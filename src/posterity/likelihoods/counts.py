@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit, gammaln
+from scipy.special import betainc, betaincc, expit, gammaln, pdtr, pdtrc
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.kernel import average_softplus, find_digammas
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
     Kernel,
     Likelihood,
@@ -21,7 +22,8 @@ from posterity.likelihoods.likelihood import (
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
-from posterity.likelihoods.positive import exp_up_to, log_near_mean
+from posterity.likelihoods.positive import exp_up_to, log_both_tails, log_near_mean
+from posterity.likelihoods.whole import look_up
 
 Array = NDArray[np.float64]
 
@@ -108,9 +110,14 @@ class Poisson(Counts):
         rate = _rate(mean + 0.5 * variance)
         return y * mean - rate - gammaln(y + 1.0), y - rate, rate
 
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """By the incomplete gamma function."""
+        rate = _rate(eta)
+        return log_both_tails(y, pdtr(y, rate), pdtrc(y, rate))
+
     def distribution(self, eta: Array) -> Any:
         """Poisson of the rate exp(eta)."""
-        return stats.poisson(_rate(eta))
+        return freeze(stats.poisson, _rate(eta))
 
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -158,12 +165,21 @@ class QuadraticVariance(Counts):
         r = 1.0 / self.known
         excess = mean + np.log(self.known)
         value, slope, bend = average_softplus(excess, variance)
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
-        return constant + y * excess - (y + r) * value, y - (y + r) * slope, (y + r) * bend
+        return (
+            _log_choices(y, r) + y * excess - (y + r) * value,
+            y - (y + r) * slope,
+            (y + r) * bend,
+        )
+
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """By the incomplete beta function."""
+        more, n = self.known * _rate(eta), np.floor(y) + 1.0
+        given = 1.0 / self.known, n, 1.0 / (1.0 + more)
+        return log_both_tails(y, betainc(*given), betaincc(*given))
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the rate exp(eta)."""
-        return negative_binomial(1.0 / self.known, 1.0 / (1.0 + self.known * _rate(eta)))
+        return freeze(negative_binomial, 1.0 / self.known, 1.0 / (1.0 + self.known * _rate(eta)))
 
     def predictive(self, mean: Array, variance: Array) -> NegativeBinomialLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -247,7 +263,7 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
     def log_density(self, y: Array, eta: Array) -> Array:
         """With r = rate / excess: log Gamma(y + r) - log Gamma(r) - log y! + ..."""
         r, more = _rate(eta) / self.known, np.log1p(self.known)
-        constant = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
+        constant = gammaln(y + r) - gammaln(r) - look_up(lambda count: gammaln(count + 1.0), y)
         return constant + y * (np.log(self.known) - more) - r * more
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
@@ -261,7 +277,7 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the mean exp(eta)."""
         size = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
-        return negative_binomial(size, 1.0 / (1.0 + self.known))
+        return freeze(negative_binomial, size, 1.0 / (1.0 + self.known))
 
 
 class SearchedNegativeBinomial(type(stats.nbinom)):  # type: ignore[misc]
@@ -290,6 +306,15 @@ negative_binomial = SearchedNegativeBinomial(name="negative_binomial")
 def _negative_binomial_logpmf(y: Array, eta: Array, dispersion: float) -> Array:
     r = 1.0 / dispersion
     excess = eta + np.log(dispersion)
-    log_share, log_rest = -np.logaddexp(0.0, -excess), -np.logaddexp(0.0, excess)
-    constant = gammaln(y + r) - gammaln(r) - gammaln(np.asarray(y) + 1.0)
-    return constant + y * log_share + r * log_rest
+    log_larger = -np.log1p(np.exp(-np.abs(excess)))  # of both shares
+    log_share, log_rest = (log_larger + np.minimum(one, 0.0) for one in (excess, -excess))
+    return _log_choices(y, r) + y * log_share + r * log_rest
+
+
+def _log_choices(y: Array, r: Any) -> Array:
+    """log Gamma(y + r) - log Gamma(r) - log y!."""
+
+    def find(count: Array) -> Array:
+        return np.asarray(gammaln(count + r) - gammaln(r) - gammaln(count + 1.0))
+
+    return look_up(find, y) if np.ndim(r) == 0 else find(np.asarray(y))

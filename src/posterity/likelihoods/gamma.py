@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import gammaln
+from scipy.special import gammainc, gammaincc, gammaln
 
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
-from posterity.likelihoods.positive import exp_up_to, log_near_mean
+from posterity.likelihoods.positive import exp_up_to, log_both_tails, log_near_mean
 
 Array = NDArray[np.float64]
 
@@ -88,11 +89,16 @@ class Gamma(ParametricLikelihood):
         """The log of the mean."""
         return np.asarray(np.log(mean))
 
+    def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """By the incomplete gamma function."""
+        share = self.known * self._compute_share(y, -eta)
+        return log_both_tails(y, gammainc(self.known, share), gammaincc(self.known, share))
+
     def distribution(self, eta: Array) -> Any:
         """Gamma of this shape and the mean exp(eta)."""
         # Of a scale of 0 SciPy knows nothing.
         mean = exp_up_to(LARGEST_LOG, np.maximum(eta, -LARGEST_LOG))
-        return stats.gamma(self.known, scale=mean / self.known)
+        return freeze(stats.gamma, self.known, scale=mean / self.known)
 
     def check_targets(self, y: Array) -> None:
         """Raise ``ValueError`` unless all are positive and finite."""

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import expit, log_expit, log_ndtr
 
 from posterity.likelihoods.classes import LOG_ROOT_2PI
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.lifetimes import ENDS, MEAN, SD, Lifetime, ShapedLifetime
 from posterity.likelihoods.likelihood import (
     Kernel,
@@ -61,7 +62,7 @@ class LogLogistic(ShapedLifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Log-logistic of this shape and the median exp(eta)."""
-        return stats.fisk(self.known, scale=as_scale(eta))
+        return freeze(stats.fisk, self.known, scale=as_scale(eta))
 
 
 @dataclass(frozen=True)
@@ -111,4 +112,4 @@ class LogNormal(ParametricLikelihood, Lifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Log-normal around the median exp(eta)."""
-        return stats.lognorm(self.known, scale=as_scale(eta))
+        return freeze(stats.lognorm, self.known, scale=as_scale(eta))

@@ -11,6 +11,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from posterity.distributions import Mixture, Normal
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.kinked import kinked_moments
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
@@ -95,7 +96,7 @@ class Gaussian(AddedNoise):
 
     def distribution(self, eta: Array) -> Any:
         """Normal(eta, 1 / precision)."""
-        return stats.norm(eta, self.precision**-0.5)
+        return freeze(stats.norm, eta, self.precision**-0.5)
 
     def predictive(self, mean: Array, variance: Array) -> Normal:
         """Normal, of both variances."""
@@ -210,7 +211,7 @@ class StudentT(AddedNoise):
 
     def distribution(self, eta: Array) -> Any:
         """Student-t around eta."""
-        return stats.t(self.df, eta, self.scale)
+        return freeze(stats.t, self.df, eta, self.scale)
 
     def predictive(self, mean: Array, variance: Array) -> Mixture:
         """A mixture of 24 Normals over the noise's own scale, matched in mass."""

@@ -34,6 +34,13 @@ def log_near_mean(y: Array, more: float = 0.0) -> Array:
     return np.asarray(np.log(0.5 * (y + np.mean(y)) + more))
 
 
+def log_both_tails(y: Array, up_to: Array, above: Array) -> tuple[Array, Array]:
+    """Logs of the probabilities of at most y, and of more, of what is never negative."""
+    below = np.asarray(y) < 0.0
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(below, 0.0, up_to)), np.log(np.where(below, 1.0, above))
+
+
 def check_positive(y: Array, name: str) -> None:
     """Raise ``ValueError`` unless all are positive and finite, naming the first row."""
     named_row(

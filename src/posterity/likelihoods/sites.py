@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.likelihoods.cavity import Cavity, as_rows
 from posterity.likelihoods.modes import modes
 from posterity.likelihoods.observation import Observation
@@ -91,13 +90,6 @@ def laplace_sites(
     return cavity.with_log_normalizers(
         precision, target, np.where(weights > 0.0, log_normalizer, 0.0)
     )
-
-
-@cache
-def _make_quadrature_rule(n_nodes: int) -> tuple[Array, Array]:
-    """Nodes (k, 1) and logs of the weights (k, 1) of the integral over a standard normal."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
-    return nodes[:, None], np.log(weights / weights.sum())[:, None]
 
 
 def moment_sites(
@@ -203,7 +195,7 @@ def _integrate_moments(
     likelihood: Observation, y: Array, mean: Array, variance: Array, weights: Array, n_nodes: int
 ) -> tuple[Array, Array, Array]:
     """log Z, the mean's move, and the ratio of the variances, by adaptive Gauss-Hermite."""
-    nodes, log_weights = _make_quadrature_rule(n_nodes)
+    nodes, shares = (one[:, None] for one in make_quadrature_rule(n_nodes))
     mode = modes(likelihood, y, mean, variance, weights, CENTRED)
     curvature = likelihood.derivatives(y, mode)[1]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
@@ -212,7 +204,7 @@ def _integrate_moments(
         eta = mode + width * nodes
         off = (eta - mean) / np.sqrt(np.maximum(variance, 1e-300))
         terms = weights * likelihood.log_density(y, eta) - 0.5 * off * off + 0.5 * nodes * nodes
-        terms += log_weights
+        terms += np.log(shares)
         top = terms.max(axis=0)
         share = np.exp(terms - top)
         total = share.sum(axis=0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import erfcx, log_ndtr
 
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.noises import LOG_2PI, VAGUE_SCALES, AddedNoise, check_scale
 
 Array = NDArray[np.float64]
@@ -77,7 +78,7 @@ class SkewNormal(AddedNoise):
 
     def distribution(self, eta: Array) -> Any:
         """Skew normal of the mean eta."""
-        return stats.skewnorm(self.skew, self._locate(eta), self.scale)
+        return freeze(stats.skewnorm, self.skew, self._locate(eta), self.scale)
 
     def mean(self, eta: Array) -> Array:
         """It is eta."""

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betaln, expit, gammaln, log_expit
+from scipy.special import expit, gammaln, log_expit
 
 from posterity.kernel import average_softplus, find_digammas
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.beta import Beta
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
     Kernel,
     ParametricLikelihood,
@@ -21,6 +22,7 @@ from posterity.likelihoods.likelihood import (
 )
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.shares import Share, split_precision
+from posterity.likelihoods.whole import look_up
 
 Array = NDArray[np.float64]
 
@@ -51,7 +53,7 @@ class Successes(Share):
 
     def _log_choices(self, y: Array) -> Array:
         n = self.trials
-        return np.asarray(gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0))
+        return look_up(lambda k: gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0), y)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Binomial(Successes):
 
     def distribution(self, eta: Array) -> Any:
         """Binomial."""
-        return stats.binom(self.trials, expit(eta))
+        return freeze(stats.binom, self.trials, expit(eta))
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,9 @@ class BetaBinomial(ParametricLikelihood, Successes):
     def log_density(self, y: Array, eta: Array) -> Array:
         """log B(y + a, trials - y + b) - log B(a, b) + log choices."""
         a, b = split_precision(self.known, eta)
-        return betaln(y + a, self.trials - y + b) - betaln(a, b) + self._log_choices(y)
+        successes, failures = gammaln(y + a) - gammaln(a), gammaln(self.trials - y + b) - gammaln(b)
+        whole = gammaln(self.known + self.whole) - gammaln(self.known)
+        return successes + failures - whole + self._log_choices(y)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """The slope, and its curvature, which is a sum over digammas less a share of the slope."""
@@ -148,4 +152,4 @@ class BetaBinomial(ParametricLikelihood, Successes):
 
     def distribution(self, eta: Array) -> Any:
         """Beta-binomial of this precision."""
-        return stats.betabinom(self.trials, *split_precision(self.known, eta))
+        return freeze(stats.betabinom, self.trials, *split_precision(self.known, eta))

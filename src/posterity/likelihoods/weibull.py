@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.lifetimes import Lifetime, ShapedLifetime
 from posterity.likelihoods.likelihood import (
     Kernel,
@@ -61,7 +62,7 @@ class ExponentialTime(SmallestOfMany, Lifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Exponential of the mean exp(eta)."""
-        return stats.expon(scale=as_scale(eta))
+        return freeze(stats.expon, scale=as_scale(eta))
 
 
 # The name that users know; the other tells it from the memory Exponential in files.
@@ -100,4 +101,4 @@ class Weibull(SmallestOfMany, ShapedLifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Weibull of this shape and the scale exp(eta)."""
-        return stats.weibull_min(self.known, scale=as_scale(eta))
+        return freeze(stats.weibull_min, self.known, scale=as_scale(eta))

@@ -149,7 +149,7 @@ def average_sites(
     of_one = now.sites[0] / np.maximum(rows.weights, 1.0) if likelihood.is_noise else 1.0
     sizes = now.variance * of_one
     if sizes.max(initial=0.0) < SMALL_VARIANCE:
-        if now.change < SMALL_CHANGE:
+        if now.change < SMALL_CHANGE and not mode.averaged:
             return None
         now = replace(now, sites=now.step(1.0))
         return _learn(inner, rows, now.sites), _finish(now, mode)
@@ -318,8 +318,10 @@ def _search_under_prior(
             break
         if now.variance.max(initial=0.0) > most_variance:
             return now
-        last = now.change
+        last, before = now.change, now
         now = _ascend(look, now, mixing)
+        if now is before:  # nor would it move in another round
+            break
     return replace(now, sites=now.extrapolate(mixing))
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.noise import LOG_2PI
 from posterity.posteriors.joint_parameters import JointParameters, Quadratic, move
 
 Array = NDArray[np.float64]
 
 # Gauss and Hermite's nodes: two on each side of the mean.
-NODES, SHARES = np.polynomial.hermite_e.hermegauss(5)
-SHARES = SHARES / SHARES.sum()
+NODES, SHARES = make_quadrature_rule(5)
 # Rounds, of which the first may find that it looked too near; and the least variance of a next one.
 MOST_ROUNDS, LEAST_VARIANCE = 3, 0.1
 # Changes of mean and variances, in standard deviations, that are none.

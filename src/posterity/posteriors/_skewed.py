@@ -31,6 +31,7 @@ from posterity.distributions.bent_normal import NODES
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
+from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_fit import compute_cavity, compute_change
 from posterity.posteriors._site_rows import find_sites
@@ -296,7 +297,7 @@ class Hypothesis:
         variance = self.variance[chosen]
         narrow = np.sqrt(np.maximum(variance - np.square(each), 0.0))
         n_nodes = FEW if float(np.max(self.variance)) <= FEW_BELOW**2 else MANY
-        nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+        nodes, shares = make_quadrature_rule(n_nodes)
         at = z[:, :, None, None] * each[:, None, :, None] + self.eta[chosen][:, None, :, None]
         at = at + narrow[:, None, :, None] * nodes
         y, weights, precision, shift = (
@@ -306,7 +307,7 @@ class Hypothesis:
         with np.errstate(all="ignore"):
             logs = weights * likelihood.log_density(y, at) - _log_site(at, precision, shift)
             most = logs.max(axis=-1)
-            averages = np.exp(logs - most[..., None]) @ (shares / shares.sum())
+            averages = np.exp(logs - most[..., None]) @ shares
             corrections = np.log(averages) + most - self.constant[chosen][:, None, :]
         whole = np.nan_to_num(corrections, nan=-np.inf).sum(axis=-1) - 0.5 * np.square(z)
         return np.maximum(whole, -1e12)
@@ -322,12 +323,12 @@ def _find_cubic(
     shift: Array,
 ) -> Array:
     """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
-    nodes, shares = np.polynomial.hermite_e.hermegauss(MANY)
+    nodes, shares = make_quadrature_rule(MANY)
     at = eta[:, None] + np.sqrt(variance)[:, None] * nodes
     with np.errstate(all="ignore"):
         logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
         logs = logs - _log_site(at, precision[:, None], shift[:, None])
-        ratio = np.exp(logs - constant[:, None]) * (shares / shares.sum())
+        ratio = np.exp(logs - constant[:, None]) * shares
         skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / variance**1.5
     return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
 

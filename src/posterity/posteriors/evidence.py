@@ -116,6 +116,10 @@ class EvidencePosterior(EvidenceStream):
             return self.current().posteriors[0]
         return self.read_nodes(self._choose(use_single_node(self.strategy))).posteriors[0]
 
+    def central_ahead(self) -> LinearPosterior:
+        """The first of the stream's nodes, which are as old as the schedule has them."""
+        return self.current().posteriors[0]
+
     def choose_prior(self, rows: Factor) -> Factor:
         """The prior of the stream's only node, were these all the rows; nothing is forgotten."""
         (node,) = self._with_rows(rows, self.noise).nodes_ahead().posteriors

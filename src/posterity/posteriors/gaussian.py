@@ -294,6 +294,10 @@ class LinearPosterior:
         """The posterior at the central node of the learned prior."""
         return self
 
+    def central_ahead(self) -> LinearPosterior:
+        """The same by which the next row's site is found."""
+        return self
+
     def choose_prior(self, rows: Factor) -> Factor:
         """The prior of the central node, were these all the rows learned."""
         return self.prior

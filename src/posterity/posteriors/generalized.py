@@ -59,8 +59,9 @@ Array = NDArray[np.float64]
 
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
-# Rounds in which sites and the likelihood's parameter agree; nearly, if so many times as far apart.
-MOST_ROUNDS, NEARLY = 20, 100.0
+# Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
+# again soon. Standard deviations apart at which they agree nearly, and well enough for these.
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW, TINY = 20, 4, 0.3, 0.15, 1e-3
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
@@ -348,7 +349,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         """Distribution of new targets at the rows of ``X``."""
         mean, variance = self.inner.linear_moments(X)
         shift = np.zeros(len(X)) if offsets is None else offsets
-        normal = self._predict(self.known, mean + shift, variance, self._spread(X))
+        normal = self._predict(
+            self.known, mean + shift, variance, self._spread(self.inner.central, X)
+        )
         skewed, some = self._find_skewed(self._add_ones(X), np.sqrt(variance), of_rows=True)
         if not skewed.any():
             return normal
@@ -406,12 +409,13 @@ class GeneralizedPosterior(CorrectsSkewness):
         way = self.with_averages()  # as a fit does
         if start.closed:
             way._close(rows)
-        way._together(rows, before.phi)
+        way._together(rows, before.phi and before.phi.search_from(statistics.phi))
         statistics.log_predictive = before.log_predictive
         statistics.together = -1.0  # single rows are predicted as the stream does
 
     def _learn_each(self, rows: SiteRows) -> LearnedSites:
-        inner, spread, nothing = self.inner, self._spread(rows.X), np.empty(0)
+        inner, nothing = self.inner, np.empty(0)
+        spread = self._spread(inner.central_ahead, rows.X)
         next_ones = rows.X[: count_rows_until(rows.weights, 1)]
         ahead = inner.linear_moments(next_ones) if inner.is_settled else (nothing, nothing)
         # Predictive densities add up to the evidence: that saves a sum for every row.
@@ -467,9 +471,9 @@ class GeneralizedPosterior(CorrectsSkewness):
         parts = [one.predictive(centre, variance) for one, centre in points]
         return mix_exactly(parts, np.full(len(parts), 1.0 / len(parts)))
 
-    def _spread(self, X: Array) -> Array | None:
+    def _spread(self, find_node: Any, X: Array) -> Array | None:
         phi = self.statistics.phi
-        return None if phi is None else phi.spread(self.inner, X)
+        return None if phi is None else phi.spread(find_node, X)
 
     def _settle(self, phi: Any, before: Any = None) -> None:
         """Know this of the parameter, and the coefficients with it."""
@@ -500,33 +504,48 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        phi = self.statistics.phi
-        if phi is None:
-            self._fit_sites(rows)
-            return
-        way = self
-        if phi.moves_coefficients and self.known.is_open(rows.y):  # no average over all ends
-            way = replace(self, approximation="moments")
-        trial = way._fit_with_parameter(rows, near or phi)[0]
-        if near is None and way is self and phi.moves_coefficients and len(rows) <= MOST_AT_NODES:
+        if self.statistics.phi is None:
+            fit = self._fit_sites(rows)
+        else:
+            trial, fit = self._find_parameter(rows, near)
+            self.copy_from(trial)
+        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
+            self._keep_skewed(SkewedRows.of(rows, fit.fitted.sites))
+
+    def _find_parameter(self, rows: SiteRows, near: Any) -> tuple[Self, NearFit]:
+        """A copy that has learned rows together, as well as they ask for; and their fit."""
+        phi, way, at_nodes = self.statistics.phi, self, False
+        if phi.moves_coefficients:
+            way = self.copy()
+            way._close(rows)
+            is_open = self.known.is_open(rows.y)  # no average over all ends
+            way = replace(way, approximation="moments") if is_open else way
+            at_nodes = not is_open and len(rows) <= MOST_AT_NODES
+        if near is not None:
+            return way._fit_with_parameter(rows, near, False, FOR_NOW)[:2]
+        trial, fit, _ = way._fit_with_parameter(rows, phi)
+        if at_nodes:
             found = trial.statistics.phi
-            trial = fit_at_nodes(found, phi, lambda one: self._fit_given(rows, one)[0])
-        self.copy_from(trial)
+            trial = fit_at_nodes(found, phi, lambda one: way._fit_given(rows, one, fit)[0])
+        return trial, fit
 
     def _fit_with_parameter(
-        self, rows: SiteRows, near: Any
-    ) -> tuple[Self, NearFit | None, SecantSteps]:
+        self, rows: SiteRows, near: Any, rough: bool = True, within: float = 0.0
+    ) -> tuple[Self, NearFit, SecantSteps]:
         """A copy that has learned rows together, sites and parameter in turns; fit and last steps.
 
-        Sites and their prior go only one step, until the parameter nearly agrees with the last one.
+        While it is ``rough``, sites and their prior go only one step, until the parameter nearly
+        agrees with the last one; in the end to rounding, or ``within`` standard deviations.
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
-        fit, rough, steps = None, True, SecantSteps(near=1.0, longest=2.0)
+        fit: Any = None
+        steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0, least=0.1)
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
             near, steps = few.statistics.phi, steps.restart()
-        for number in range(MOST_ROUNDS):
-            trial, fit = self._fit_given(rows, near, fit, math.inf if rough else PRIOR_TOLERANCE)
+        for number in range(FEW_ROUNDS if within else MOST_ROUNDS):
+            agreed = math.inf if rough or within else PRIOR_TOLERANCE
+            trial, fit = self._fit_given(rows, near, fit, agreed)
             sites = fit.fitted.sites
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
@@ -534,9 +553,10 @@ class GeneralizedPosterior(CorrectsSkewness):
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last) and not rough:
+            if near.agrees_with(last, within) and not rough:
                 break
-            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, NEARLY)
+            ahead = NEARLY / max(steps.rate, TINY)
+            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, ahead)
             near, steps = near.extrapolate(last, steps)
         trial.statistics.log_sites += integrate()
         return trial, fit, steps
@@ -546,8 +566,6 @@ class GeneralizedPosterior(CorrectsSkewness):
         trial = self.copy()
         trial.statistics.phi = phi
         self.statistics.phi.move_to(phi, trial.inner)
-        if phi.moves_coefficients:
-            trial._close(rows)
         return trial, trial._fit_sites(rows, *how)
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:
@@ -561,8 +579,6 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
-        if self._keeps_skewed_rows and rows.X.size <= MOST_VALUES:
-            self._keep_skewed(SkewedRows.of(rows, fitted.sites))
         return NearFit(fitted, rows)
 
 

@@ -133,7 +133,9 @@ class JointParameters(ApartFromCoefficients):
             return self, 0.0
         told, mean = self.told, self.mean
         slope = told.shift - told.cross.T @ inner.coefficients() - told.precision @ mean
-        covariance = self._invert(told.precision - told.cross.T @ _solve(inner, told.cross))
+        covariance = self._invert(
+            told.precision - told.cross.T @ _solve(inner.central(), told.cross)
+        )
         step = covariance @ slope
         step *= min(1.0, LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
         known = inner.log_evidence
@@ -147,10 +149,10 @@ class JointParameters(ApartFromCoefficients):
         """Let ``inner`` say what it says of u given that t is what is in force ``near``."""
         move(inner, -self.told.cross @ (near.mean - self.mean))
 
-    def agrees_with(self, last: Self, times: float = 1.0) -> bool:
-        """Return True if nothing is gained by finding it again; or so many times as far away."""
+    def agrees_with(self, last: Self, within: float = 0.0) -> bool:
+        """Return True if nothing is gained by finding it again; or within so many sds."""
         away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
-        return bool(away.max(initial=0.0) < times * AGREED)
+        return bool(away.max(initial=0.0) < max(AGREED, within))
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -176,12 +178,12 @@ class JointParameters(ApartFromCoefficients):
         trial.keep(_replace_rows(data, rows, moments), 0)
         return trial
 
-    def spread(self, inner: LinearPosterior, X: Array) -> Array:
+    def spread(self, find_node: Callable[[], LinearPosterior], X: Array) -> Array:
         """(2 d, n, 1 + d): what moves the means of eta, and values, at points of equal weight."""
         d = len(self.mean)
         turned = math.sqrt(d) * np.linalg.cholesky(self.covariance).T
         steps = np.concatenate([turned, -turned])
-        moved = -_add_ones(X, self.told.cross) @ _solve(inner, self.told.cross) @ steps.T
+        moved = -_add_ones(X, self.told.cross) @ _solve(find_node(), self.told.cross) @ steps.T
         values = np.broadcast_to(np.exp(self.mean + steps)[:, None], (2 * d, len(X), d))
         return np.concatenate([moved.T[:, :, None], values], axis=2)
 
@@ -281,9 +283,9 @@ def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
     return made
 
 
-def _solve(inner: LinearPosterior, cross: Array) -> Array:
+def _solve(node: LinearPosterior, cross: Array) -> Array:
     """The covariance of u, given t, times ``cross`` (p, d)."""
-    root = inner.central().factor.root
+    root = node.factor.root
     sizes = np.sqrt(np.square(root).sum(axis=0))  # a column that is held has a huge one
     sizes = np.where(sizes > 0.0, sizes, 1.0)[:, None]
     half = np.linalg.lstsq((root / sizes.T).T, cross / sizes, rcond=None)[0]

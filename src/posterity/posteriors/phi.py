@@ -33,6 +33,8 @@ NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
 NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
 BENT = 0.2  # what a square of standard deviations times one may be, for a log to be a parabola
 MOST_ROUNDS = 30
+# The standard deviation of a log that is known well.
+WELL_KNOWN = 0.3
 # Values in force agree: relative to one, or to what is known.
 TOLERANCE, SHARE_OF_SD = 1e-4, 3e-3
 # The parameter in force is that of all rows whenever these have grown by an eighth.
@@ -88,6 +90,10 @@ class ApartFromCoefficients:
     # meet a vague prior where all is open.
     moves_coefficients: ClassVar[bool] = False
 
+    def search_from(self, prior: Self) -> Self:
+        """Where the search begins when rows that told this are fitted again."""
+        return self
+
     def settle_in(self, inner: LinearPosterior, before: Self | None = None) -> tuple[Self, float]:
         """Find t and the coefficients in ``inner`` together; the log of what evidence gains."""
         return self, 0.0
@@ -103,7 +109,7 @@ class ApartFromCoefficients:
         """What is known of the coefficients whatever t is, from what is known given t."""
         return inner
 
-    def spread(self, inner: LinearPosterior, X: Array) -> Array | None:
+    def spread(self, find_node: Callable[[], LinearPosterior], X: Array) -> Array | None:
         """Moves of eta and values (k, n, 1 + d) that stand for all t; None for what is in force."""
         return None
 
@@ -137,9 +143,13 @@ class LearnedParameter(ApartFromCoefficients):
         """The number of rows still to come before another value is in force."""
         return max(int(self.due - self.rows - self.n_recent), 1)
 
-    def agrees_with(self, last: Self, times: float = 1.0) -> bool:
-        """Return True if sites found under ``last`` need not be found again; or so many times."""
-        least = times * max(TOLERANCE, SHARE_OF_SD * self.sd)
+    def search_from(self, prior: Self) -> Self:
+        """Where a fit begins, unless it is known well: of two solutions a wide one holds itself."""
+        return self if self.sd < WELL_KNOWN else prior
+
+    def agrees_with(self, last: Self, within: float = 0.0) -> bool:
+        """Return True if sites found under ``last`` need not be found again; or within some sds."""
+        least = max(TOLERANCE, max(SHARE_OF_SD, within) * self.sd)
         return abs(self.value - last.value) <= least * last.value
 
     def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
