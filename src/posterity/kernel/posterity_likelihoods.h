@@ -173,17 +173,16 @@ PK_INLINE double pk_bracketed_mode(const pk_likelihood *l, double y, double mean
             above = place;
         double low = below > -INFINITY ? below : fmax(place - value, least);
         double high = above < INFINITY ? above : fmin(place - value, most);
-        double next = place - value / rise, size = fabs(value);
+        double next = place - value / rise, size = fabs(value), moved = fabs(next - place), near = 4e-15 * fabs(next);
+        /* The next step of Newton's would be the square of this one: below rounding. */
+        if (moved <= near || (moved < 1e-9 && size < 1e-8))
+            return next;
         if (!(next > low && next < high) || size > 0.5 * before)
             next = 0.5 * (low + high);
+        if (high - low <= near)
+            return next;
         before = size;
-        double moved = fabs(next - place), near = 1e-15 * fabs(next);
         place = next;
-        if (moved <= 4.0 * near || high - low <= 4.0 * near)
-            return place;
-        /* The next step of Newton's would be the square of this one: below rounding. */
-        if (moved < 1e-9 && size < 1e-8)
-            return place;
     }
     return place;
 }
