@@ -12,8 +12,8 @@ Array = NDArray[np.float64]
 MOST_STEPS = 400
 # Of so many rows, the share that is searched for apart.
 MANY, FEW = 1000, 0.25
-# Beyond this no mode is looked for.
-FARTHEST = 1e200
+# Beyond this no mode is looked for; and wider brackets are halved on a scale like that of logs.
+FARTHEST, WIDE = 1e200, 100.0
 
 
 def modes(
@@ -48,9 +48,8 @@ def modes(
         with np.errstate(over="ignore", invalid="ignore"):
             newton = place - value / rise
         inside = (newton > low) & (newton < high)
-        moved = np.where(inside, newton, 0.5 * (low + high))
-        moved = np.where(done, place, moved)
-        previous, place = value, moved
+        moved = newton if inside.all() else np.where(inside, newton, _find_middle(low, high))
+        previous, place = value, np.where(done, place, moved)
         value, rise = slope_at(place)
         low, high = _find_ends(place, value, below, above)
         # What rounding of the place, or of its distance from the mean, leaves open.
@@ -63,7 +62,7 @@ def modes(
         # If a Newton step gains little, as on the flank of exp, the next one bisects the bracket.
         slow = (np.abs(value) > 0.25 * np.abs(previous)) & ~done
         if slow.any():
-            middle = np.where(slow, 0.5 * (low + high), place)
+            middle = np.where(slow, _find_middle(low, high), place)
             tried = slope_at(middle)
             place = np.where(slow, middle, place)
             value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
@@ -90,3 +89,9 @@ def _find_ends(place: Array, value: Array, below: Array, above: Array) -> tuple[
     with np.errstate(over="ignore", invalid="ignore"):
         end = np.clip(place - value, -FARTHEST, FARTHEST)
     return np.where(below > -np.inf, below, end), np.where(above < np.inf, above, end)
+
+
+def _find_middle(low: Array, high: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
+        return np.where(high - low > WIDE, wide, 0.5 * (low + high))
