@@ -98,7 +98,7 @@ class ProductSums:
     products: Array
     pattern: SparsityPattern
 
-    def start(self, prior: PriorPrecision) -> Array:
+    def start(self, prior: PriorPrecision, sites: Array | None = None) -> Array:
         """Return no sites: each row is Gaussian."""
         return np.zeros(0)
 
@@ -133,13 +133,17 @@ class SiteRows:
     pattern: SparsityPattern
     pairs: csr_array  # of the pattern's entries, for the variance of each row
 
-    def start(self, prior: PriorPrecision) -> Array:
+    def start(self, prior: PriorPrecision, sites: Array | None = None) -> Array:
         """The sites of Laplace's method, near the mode.
 
-        Newton's method, with steps halved until the density rises.
+        Newton's method from 0 or from the mean under some ``sites``, with steps halved until the
+        density rises.
         """
         X, y, weights, offsets = self.X, self.y, self.weights, self.offsets
         likelihood, mean = self._observe(prior.phi), np.zeros(X.shape[1])
+        if sites is not None:
+            precision, shift = np.split(sites, 2)
+            mean = self._factorize(prior, np.maximum(precision, 0.0)).solve(X.T @ shift)
 
         def density(mean: Array) -> float:
             each = likelihood.log_density(y, offsets + X @ mean)
