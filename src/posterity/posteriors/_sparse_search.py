@@ -268,6 +268,8 @@ class Acceleration:
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
         """Return the next point, given a point and its step; ``metric`` measures distances."""
         length = float(np.linalg.norm(metric * step))
+        if not np.isfinite(length):  # LAPACK would write about it on the terminal
+            raise LinAlgError("the steps lead away")
         if length > GROWTH_LIMIT * self._length:
             self._points, self._steps = [], []
             self._step_size = max(STEP_SIZE_DECAY * self._step_size, SMALLEST_STEP_SIZE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +78,8 @@ class Sweep(NamedTuple):
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
     explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
-    # First and second derivatives (2, m) of the log evidence by phi, where sites have settled.
-    slopes: Array = np.zeros((2, 0))
+    # Finds derivatives (2, m), first and second, of the log evidence by phi: of settled sites.
+    slopes: Callable[[], Array] = partial(np.zeros, (2, 0))
 
     @property
     def inverse(self) -> Array:
@@ -186,7 +188,7 @@ class SiteRows:
             np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),
-            slopes=self._differentiate(prior.phi, cavity, float(found.log_normalizer.sum())),
+            slopes=partial(self._differentiate, prior.phi, cavity, found.log_normalizer.sum()),
         )
 
     def log_evidence(self, prior: PriorPrecision, sweep: Sweep, sites: Array) -> float:
@@ -198,9 +200,10 @@ class SiteRows:
         eta, variance = self.X @ sweep.mean, self.pairs @ sweep.inverse
         centre, spread = compute_cavity(eta, variance, precision, shift)
         found = self._find(prior.phi, (centre, spread))
-        left = 1.0 + precision * spread
-        tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
-        constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
+        with np.errstate(over="ignore", invalid="ignore"):  # of sites that never agreed
+            left = 1.0 + precision * spread
+            tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
+            constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
         return float(constants.sum() + 0.5 * shift @ eta) - 0.5 * sweep.factor.log_determinant()
 
     def _observe(self, phi: Array) -> Likelihood:
