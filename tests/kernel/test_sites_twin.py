@@ -11,9 +11,13 @@ from twins import sites as twin_sites
 from posterity import kernel
 from posterity.likelihoods import (
     Bernoulli,
+    Beta,
+    BetaBinomial,
     Gaussian,
+    InverseGaussian,
     LaplaceNoise,
     Likelihood,
+    LinearNegativeBinomial,
     NegativeBinomial,
     Poisson,
     Quantile,
@@ -149,6 +153,32 @@ def test_the_prior_does_not_fade() -> None:
         lambda y, *_: (1.0, y, 0.0), theirs, X, y, weights, True, None, discounts, prior
     )
     assert ours.T @ ours == pytest.approx(theirs.T @ theirs, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y"),
+    [
+        (InverseGaussian(1e-8), 0.953),
+        (InverseGaussian(1.0), 0.07),
+        (InverseGaussian(1e3), 2.5),
+        (Beta(3.0), 0.05),
+        (Beta(1e4), 0.5),
+        (BetaBinomial(8, 5.0), 2.0),
+        (LinearNegativeBinomial(0.01), 6.0),
+        (LinearNegativeBinomial(30.0), 25.0),
+    ],
+    ids=repr,
+)
+def test_at_modes_of_what_is_not_concave_the_density_has_no_slope(
+    likelihood: Likelihood, y: float
+) -> None:
+    mean, variance = (one.ravel() for one in np.meshgrid([-7.0, -1.0, 3.0, 7.44], [0.1, 2.0, 50.0]))
+    ones = np.ones(len(mean))
+    for sites in both(likelihood, False, y * ones, mean, variance, ones):
+        mode = (sites.precision * sites.target + mean / variance) / (sites.precision + 1 / variance)
+        slope, curvature = likelihood.derivatives(y * ones, mode)
+        off = mode - mean - variance * slope
+        assert off / (1.0 + variance * curvature) == pytest.approx(0.0 * ones, abs=1e-5)
 
 
 @pytest.mark.parametrize("likelihood", LIKELIHOODS[:6], ids=repr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -480,6 +481,21 @@ def test_amounts_far_above_their_mean_are_never_likely(likelihood):
     y, eta = np.array([0.7, 1.0, 3.0]), np.full(3, -1000.0)
     assert (likelihood.log_density(y, eta) < -1e20).all()
     assert (likelihood.derivatives(y, eta)[0] > 1e20).all()
+
+
+def test_the_first_inverse_gaussian_amounts_of_many_features_are_learned():
+    # An infinite mean is about as likely as any: no average may go there.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(24, 10))
+    y = rng.wald(np.exp(1.0 + X[:, :2] @ [0.5, -0.3]), 1.0 / 0.3)
+    rows, at_once = (BayesianGeneralizedLinear(InverseGaussian()) for _ in range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(24):
+            rows.learn_one(X[n], y[n])
+    at_once.fit(X, y)
+    off = (rows.coef_ - at_once.coef_) / at_once.posterior_.std()[1:]
+    assert np.abs(off).max() < 1.0
 
 
 def test_batches_of_two_angles_are_learned_with_three_features():

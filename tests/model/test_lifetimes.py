@@ -46,6 +46,16 @@ def test_lifetimes_in_batches_unlearned_and_from_a_file_are_those_of_fit(frame):
     assert 0.0 < whole.explained_variance().loc["R2 marginal", "mean"] < 1.0
 
 
+def test_a_stream_may_begin_with_a_lifetime_that_goes_on():
+    # Nothing holds the shape of one such row, which is tried up to a thousand.
+    first = {"time": [1010.0, 306.0, 455.0], "ended": [0.0, 1.0, 1.0], "age": [56.0, 74.0, 68.0]}
+    rows = pd.DataFrame(first)
+    model = Model("Surv(time, ended) ~ age", "weibull")
+    for n in range(3):
+        model.partial_fit(rows[n : n + 1])
+        assert np.isfinite(model.predict_interval(rows[:1], 0.5)).all()
+
+
 @pytest.mark.parametrize(
     ("formula", "likelihood", "what"),
     [

@@ -40,6 +40,13 @@ PK_INLINE double pk_factor(double eta)
     return exp(eta < PK_LARGEST_FACTOR ? eta : PK_LARGEST_FACTOR);
 }
 
+/* Of amounts whose variance is a power of their mean: where the larger power of the mean ends, so does the other, or
+ * their difference would turn. */
+PK_INLINE double pk_least_log_mean(const pk_likelihood *l, double eta)
+{
+    return fmax(eta, -PK_LARGEST_FACTOR / (l->b - 1.0));
+}
+
 PK_INLINE double pk_sigmoid(double x)
 {
     double e = exp(-fabs(x));
@@ -131,6 +138,7 @@ static double pk_family_density(const pk_likelihood *l, double y, double eta)
     case PK_GAMMA:
         return -a * (eta + y * pk_factor(-eta));
     case PK_POWER_OF_MEAN:
+        eta = pk_least_log_mean(l, eta);
         first = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / (1.0 - l->b) : 0.0;
         return (first - pk_factor((2.0 - l->b) * eta) / (2.0 - l->b)) / a;
     case PK_WEIBULL:
@@ -193,6 +201,7 @@ static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, 
         *curvature = a * share;
         return;
     case PK_POWER_OF_MEAN:
+        eta = pk_least_log_mean(l, eta);
         share = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / a : 0.0;
         usual = pk_factor((2.0 - l->b) * eta) / a;
         *slope = share - usual;

@@ -153,37 +153,36 @@ PK_INLINE double pk_mode_start(const pk_likelihood *l, double y, double mean, do
 
 /* Zero of eta - mean - pull d log p / d eta, pull = weight variance: Newton's method between the ends of a bracket.
  * For log-concave likelihoods the function rises at least as fast as eta does, so that a value tells how far off
- * the zero may be. A step that gains too little is followed by one to the middle. */
-PK_INLINE double pk_concave_mode(const pk_likelihood *l, double y, double mean, double pull)
+ * the zero may be. For others it may be farther: an end where no value was found moves with the place. A step that
+ * gains too little is followed by one to the middle. */
+PK_INLINE double pk_bracketed_mode(const pk_likelihood *l, double y, double mean, double pull)
 {
     /* Beyond these labels and counts have no slope left. */
     double far = l->code == PK_GAUSSIAN ? 1e200 : 1e4, before = INFINITY;
-    double place = pk_mode_start(l, y, mean, pull), low = fmin(mean, 0.0) - far, high = fmax(mean, 0.0) + far;
+    double place = pk_mode_start(l, y, mean, pull), least = fmin(mean, 0.0) - far, most = fmax(mean, 0.0) + far;
+    double below = -INFINITY, above = INFINITY;
     for (int step = 0; step < 400; step++) {
         double slope, curvature;
         pk_derivatives(l, y, place, &slope, &curvature);
         double value = place - mean - pull * slope, rise = 1.0 + pull * curvature;
         if (value == 0.0)
             return place;
-        double end = place - value;
-        if (value < 0.0) {
-            low = place;
-            high = end < high ? end : high;
-        } else {
-            high = place;
-            low = end > low ? end : low;
-        }
-        double next = place - value / rise, size = fabs(value);
+        if (value < 0.0)
+            below = place;
+        else
+            above = place;
+        double low = below > -INFINITY ? below : fmax(place - value, least);
+        double high = above < INFINITY ? above : fmin(place - value, most);
+        double next = place - value / rise, size = fabs(value), moved = fabs(next - place), near = 4e-15 * fabs(next);
+        /* The next step of Newton's would be the square of this one: below rounding. */
+        if (moved <= near || (moved < 1e-9 && size < 1e-8))
+            return next;
         if (!(next > low && next < high) || size > 0.5 * before)
             next = 0.5 * (low + high);
+        if (high - low <= near)
+            return next;
         before = size;
-        double moved = fabs(next - place), near = 1e-15 * fabs(next);
         place = next;
-        if (moved <= 4.0 * near || high - low <= 4.0 * near)
-            return place;
-        /* The next step of Newton's would be the square of this one: below rounding. */
-        if (moved < 1e-9 && size < 1e-8)
-            return place;
     }
     return place;
 }
@@ -217,7 +216,7 @@ PK_INLINE double pk_log_one(double x)
 
 /* Mode of sigmoid(z)^weight Normal(z; mean, variance): the zero of z - mean - pull sigmoid(-z), which lies between
  * mean and mean + pull. Halley's method: two steps where pull is small, as it is once anything is known. Newton's
- * and bisection where it is not (pk_concave_mode). */
+ * and bisection where it is not (pk_bracketed_mode). */
 PK_INLINE double pk_logit_mode(double mean, double pull, double near, double *sigmoid)
 {
     double z = mean;
@@ -270,7 +269,7 @@ PK_INLINE double pk_mode(const pk_likelihood *l, double y, double mean, double v
     if (l->code == PK_STUDENT_T)
         mode = pk_student_mode(l, y, mean, variance, weight);
     else
-        mode = pk_concave_mode(l, y, mean, weight * variance);
+        mode = pk_bracketed_mode(l, y, mean, weight * variance);
     pk_derivatives(l, y, mode, slope, curvature);
     return mode;
 }

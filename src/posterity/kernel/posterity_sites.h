@@ -502,7 +502,7 @@ PK_INLINE pk_site pk_label_site(const pk_likelihood *l, double y, double mean, d
     double no, sign = y > 0.5 ? 1.0 : -1.0, centre = sign * mean, z = pk_logit_mode(centre, variance, near, &no);
     if (PK_UNLIKELY(!(no > 1e-100 && z > -500.0 && variance < 1e4))) {
         if (l->moments && variance > PK_LABEL_VARIANCE && variance <= PK_MOST_LABEL_VARIANCE)
-            return pk_vague_label_site(sign, mean, variance, sign * pk_concave_mode(l, y, mean, variance));
+            return pk_vague_label_site(sign, mean, variance, sign * pk_bracketed_mode(l, y, mean, variance));
         return pk_general_site(l, y, mean, variance, 1.0);
     }
     double curvature = no * (1.0 - no), shrunk = 1.0 / (1.0 + variance * curvature), off = z - centre;

@@ -12,6 +12,8 @@ Array = NDArray[np.float64]
 MOST_STEPS = 400
 # Of so many rows, the share that is searched for apart.
 MANY, FEW = 1000, 0.25
+# Beyond this no mode is looked for; and wider brackets are halved on a scale like that of logs.
+FARTHEST, WIDE = 1e200, 100.0
 
 
 def modes(
@@ -39,20 +41,17 @@ def modes(
     least = 1e-300 if closeness < 1e-12 else 1.0  # differences have no relative precision near 0
     place = mean.copy()
     value, rise = slope_at(place)
-    # The function rises at least as fast as eta: its zero lies within -value of where it is known.
-    with np.errstate(over="ignore"):
-        end = np.clip(place - value, -1e200, 1e200)
-    low, high = np.minimum(place, end), np.maximum(place, end)
+    below, above = np.full(len(place), -np.inf), np.full(len(place), np.inf)
+    low, high = _find_ends(place, value, below, above)
     done = value == 0.0
     for _ in range(MOST_STEPS):
         with np.errstate(over="ignore", invalid="ignore"):
             newton = place - value / rise
         inside = (newton > low) & (newton < high)
-        moved = np.where(inside, newton, 0.5 * (low + high))
-        moved = np.where(done, place, moved)
-        previous, place = value, moved
+        moved = newton if inside.all() else np.where(inside, newton, _find_middle(low, high))
+        previous, place = value, np.where(done, place, moved)
         value, rise = slope_at(place)
-        low, high = np.where(value < 0.0, place, low), np.where(value > 0.0, place, high)
+        low, high = _find_ends(place, value, below, above)
         # What rounding of the place, or of its distance from the mean, leaves open.
         with np.errstate(over="ignore", invalid="ignore"):
             steep = np.maximum(rise, 1.0)
@@ -63,12 +62,11 @@ def modes(
         # If a Newton step gains little, as on the flank of exp, the next one bisects the bracket.
         slow = (np.abs(value) > 0.25 * np.abs(previous)) & ~done
         if slow.any():
-            middle = np.where(slow, 0.5 * (low + high), place)
+            middle = np.where(slow, _find_middle(low, high), place)
             tried = slope_at(middle)
-            low = np.where(slow & (tried[0] < 0.0), middle, low)
-            high = np.where(slow & (tried[0] > 0.0), middle, high)
             place = np.where(slow, middle, place)
             value, rise = np.where(slow, tried[0], value), np.where(slow, tried[1], rise)
+            low, high = _find_ends(place, value, below, above)
         left = np.flatnonzero(~done)
         if len(left) == 0:
             break
@@ -77,3 +75,23 @@ def modes(
             place[left] = modes(*rest, close)
             break
     return place
+
+
+def _find_ends(place: Array, value: Array, below: Array, above: Array) -> tuple[Array, Array]:
+    """Ends (n,) of brackets, after values at places; ``below`` and ``above`` keep these places.
+
+    Of a log-concave likelihood the function rises at least as fast as eta, so that its zero lies
+    within -value of the place. Of others it may lie farther: an end where no value was found moves
+    with the place.
+    """
+    np.copyto(below, place, where=value < 0.0)
+    np.copyto(above, place, where=value > 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        end = np.clip(place - value, -FARTHEST, FARTHEST)
+    return np.where(below > -np.inf, below, end), np.where(above < np.inf, above, end)
+
+
+def _find_middle(low: Array, high: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high)))
+        return np.where(high - low > WIDE, wide, 0.5 * (low + high))

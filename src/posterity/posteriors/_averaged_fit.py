@@ -28,7 +28,7 @@ from posterity.priors import GaussianPrior
 
 Array = NDArray[np.float64]
 
-MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 200, 20, 20, 0.05
+MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 100, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 3e-4, 1e-1
@@ -42,10 +42,11 @@ LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
-# Largest variance of eta, relative to that at the mode where it is above 1, beyond which averages
-# have run away: of a likelihood that is flat far out, as of angles, they tell ever less there, and
+# Largest variance of eta, relative to that at the mode where it is above 1, and largest move of its
+# mean, in standard deviations at the mode, beyond which averages have run away: of a likelihood
+# that is flat far out, as of angles and of inverse Gaussian amounts, they tell ever less there, and
 # an open prior does not hold them.
-RUNAWAY = 1e4
+RUNAWAY, FARTHEST = 1e4, 4.0
 # Variance of eta in any row, of noise relative to it: below, one round from the mode is enough, and
 # none where it would change what is known by no more than this.
 SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
@@ -115,6 +116,12 @@ class Averages:
         divergence = 0.5 * (squares + self.factor.log_determinant())
         return float(np.sum(self.wanted.log_normalizer)) - divergence
 
+    def has_left(self, begun: Averages) -> bool:
+        """Return True if these have run away from where they have ``begun``."""
+        most_variance = RUNAWAY * max(float(begun.variance.max(initial=0.0)), 1.0)
+        far = np.abs(self.mean - begun.mean) > FARTHEST * np.sqrt(begun.variance)
+        return bool(far.any()) or float(self.variance.max(initial=0.0)) > most_variance
+
     def _whiten(self, values: Array) -> Array:
         """Return these (p, ...) in standard deviations; directions that are open are left out."""
         kept, root = self.factor.determined, self.factor.root
@@ -153,11 +160,11 @@ def average_sites(
             return None
         now = replace(now, sites=now.step(1.0))
         return _learn(inner, rows, now.sites), _finish(now, mode)
-    most_variance = RUNAWAY * max(float(now.variance.max(initial=0.0)), 1.0)
-    now = _search_under_prior(look, now, likelihood, rows, most_variance)
-    if now.variance.max(initial=0.0) > most_variance:
+    found = _search_under_prior(look, now, likelihood, rows)
+    if found is None:
         return None
-    return _follow_prior(inner, likelihood, rows, now, mode, most)
+    trial, found = _follow_prior(inner, likelihood, rows, found, now, most)
+    return None if found.has_left(now) else (trial, _finish(found, mode))
 
 
 def _follow_prior(
@@ -165,9 +172,9 @@ def _follow_prior(
     likelihood: Likelihood,
     rows: SiteRows,
     now: Averages,
-    mode: Fitted,
+    begun: Averages,
     most: int,
-) -> tuple[LinearPosterior, Fitted]:
+) -> tuple[LinearPosterior, Averages]:
     """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
     prior, trial = now.prior, _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
@@ -176,7 +183,7 @@ def _follow_prior(
         mean, variance = trial.linear_moments(rows.X)
         factor = _get_middle(trial).factor
         now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
-        if now.change < TOLERANCE:
+        if now.change < TOLERANCE or now.has_left(begun):
             break
         if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
             trial, now = agreed
@@ -190,7 +197,7 @@ def _follow_prior(
         if leaves_scale_open(_get_middle(after).prior, following.sites[0], rows):
             break
         trial, now = after, following
-    return trial, _finish(now, mode)
+    return trial, now
 
 
 def learn_near_mode(inner: LinearPosterior, rows: SiteRows, of_sites: Factor) -> LinearPosterior:
@@ -302,27 +309,26 @@ def _search_under_prior(
     now: Averages,
     likelihood: Likelihood,
     rows: SiteRows,
-    most_variance: float,
-) -> Averages:
-    """Search for averaged sites under one prior, until they leave some eta a larger variance.
+) -> Averages | None:
+    """Search for averaged sites under one prior; None where there are none.
 
     All sites move at once, which ascends the lower bound of the evidence (Khan and Lin 2017,
     "Conjugate-computation variational inference"), if need be with smaller steps.
     """
-    last, mixing = math.inf, Mixing(rows.weights)
+    last, mixing, begun = math.inf, Mixing(rows.weights), now
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
         other = look(_stack(_find_moderate_mode(now.prior, likelihood, rows).sites))
         now = max(now, other, key=lambda one: one.bound)
     for _ in range(MOST_ROUNDS):
-        if now.settles(last):
+        if now.has_left(begun):
             break
-        if now.variance.max(initial=0.0) > most_variance:
-            return now
+        if now.settles(last):
+            return replace(now, sites=now.extrapolate(mixing))
         last, before = now.change, now
         now = _ascend(look, now, mixing)
         if now is before:  # nor would it move in another round
             break
-    return replace(now, sites=now.extrapolate(mixing))
+    return None
 
 
 def _ascend(look: Callable[[Array], Averages], now: Averages, mixing: Mixing) -> Averages:

@@ -120,7 +120,7 @@ def _walk(mode: Node, look: Callable[[Array, Node], Node], log_volume: float) ->
     while waiting and len(found) < MOST_NODES:
         place = waiting.pop(0)
         node = found[place]
-        if node.log_density < mode.log_density - DEPTH:
+        if not node.log_density >= mode.log_density - DEPTH:  # nor where it is no number
             continue
         nodes.append(node)
         for step in steps:

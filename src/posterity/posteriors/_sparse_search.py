@@ -191,19 +191,19 @@ def search(
 
     ``noise``: the noise's precision given a sweep and its prior; None where data don't tell of it.
     ``sites``: those to begin with; None: Laplace's. Where accelerated steps lead away, as with
-    labels of very strong effects, short ones are taken from the start.
+    labels of very strong effects, short ones are taken from the mode near these.
     """
     if sites is None:
         sites = data.start(rule.prior(begun))
-    settings = data, rule, begun, sites, noise, close
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # where steps lead away
-            found = _iterate(*settings, Acceleration(), MOST_STEPS)
+            found = _iterate(data, rule, begun, sites, noise, close, Acceleration(), MOST_STEPS)
         if found.sweep.change <= DIVERGED_CHANGE:
             return found
     except LinAlgError:  # no matrix of sites that went astray is positive definite
         pass
-    return _iterate(*settings, Damping(), MOST_DAMPED_STEPS)
+    sites = data.start(rule.prior(begun), sites)
+    return _iterate(data, rule, begun, sites, noise, close, Damping(), MOST_DAMPED_STEPS)
 
 
 def _iterate(
@@ -268,6 +268,8 @@ class Acceleration:
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
         """Return the next point, given a point and its step; ``metric`` measures distances."""
         length = float(np.linalg.norm(metric * step))
+        if not np.isfinite(length):  # LAPACK would write about it on the terminal
+            raise LinAlgError("the steps lead away")
         if length > GROWTH_LIMIT * self._length:
             self._points, self._steps = [], []
             self._step_size = max(STEP_SIZE_DECAY * self._step_size, SMALLEST_STEP_SIZE)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +78,8 @@ class Sweep(NamedTuple):
     metric: Array  # what a step of one is worth, in posterior standard deviations
     change: float  # the largest step, in these
     explained: float = 0.0  # of Gaussian noise, what the mean takes off the sum of squares
-    # First and second derivatives (2, m) of the log evidence by phi, where sites have settled.
-    slopes: Array = np.zeros((2, 0))
+    # Finds derivatives (2, m), first and second, of the log evidence by phi: of settled sites.
+    slopes: Callable[[], Array] = partial(np.zeros, (2, 0))
 
     @property
     def inverse(self) -> Array:
@@ -98,7 +100,7 @@ class ProductSums:
     products: Array
     pattern: SparsityPattern
 
-    def start(self, prior: PriorPrecision) -> Array:
+    def start(self, prior: PriorPrecision, sites: Array | None = None) -> Array:
         """Return no sites: each row is Gaussian."""
         return np.zeros(0)
 
@@ -133,13 +135,17 @@ class SiteRows:
     pattern: SparsityPattern
     pairs: csr_array  # of the pattern's entries, for the variance of each row
 
-    def start(self, prior: PriorPrecision) -> Array:
+    def start(self, prior: PriorPrecision, sites: Array | None = None) -> Array:
         """The sites of Laplace's method, near the mode.
 
-        Newton's method, with steps halved until the density rises.
+        Newton's method from 0 or from the mean under some ``sites``, with steps halved until the
+        density rises.
         """
         X, y, weights, offsets = self.X, self.y, self.weights, self.offsets
         likelihood, mean = self._observe(prior.phi), np.zeros(X.shape[1])
+        if sites is not None:
+            precision, shift = np.split(sites, 2)
+            mean = self._factorize(prior, np.maximum(precision, 0.0)).solve(X.T @ shift)
 
         def density(mean: Array) -> float:
             each = likelihood.log_density(y, offsets + X @ mean)
@@ -182,7 +188,7 @@ class SiteRows:
             np.concatenate([found.precision, new_shift]) - sites,
             np.concatenate([variance, deviation]),
             float(moved.max(initial=0.0)),
-            slopes=self._differentiate(prior.phi, cavity, float(found.log_normalizer.sum())),
+            slopes=partial(self._differentiate, prior.phi, cavity, found.log_normalizer.sum()),
         )
 
     def log_evidence(self, prior: PriorPrecision, sweep: Sweep, sites: Array) -> float:
@@ -194,9 +200,10 @@ class SiteRows:
         eta, variance = self.X @ sweep.mean, self.pairs @ sweep.inverse
         centre, spread = compute_cavity(eta, variance, precision, shift)
         found = self._find(prior.phi, (centre, spread))
-        left = 1.0 + precision * spread
-        tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
-        constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
+        with np.errstate(over="ignore", invalid="ignore"):  # of sites that never agreed
+            left = 1.0 + precision * spread
+            tilted = shift * (2.0 * centre + shift * spread) - precision * np.square(centre)
+            constants = found.log_normalizer + 0.5 * (np.log(left) - tilted / left)
         return float(constants.sum() + 0.5 * shift @ eta) - 0.5 * sweep.factor.log_determinant()
 
     def _observe(self, phi: Array) -> Likelihood:

@@ -209,8 +209,9 @@ class Terms:
             pulls[term.features, some] = pull
             start += term.size
         by_phi = np.arange(start, self.size)
-        gradient[by_phi] += sweep.slopes[0]
-        information[by_phi, by_phi] += np.maximum(-sweep.slopes[1], LEAST_BEND)
+        slopes, bends = sweep.slopes()
+        gradient[by_phi] += slopes
+        information[by_phi, by_phi] += np.maximum(-bends, LEAST_BEND)
         average = 0.5 * noise * (drawn - pulls.T @ sweep.factor.solve(pulls))
         return gradient, _join_larger(information, average)
 
