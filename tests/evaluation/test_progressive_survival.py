@@ -201,3 +201,8 @@ def test_fit_says_in_which_rows_a_target_is_wrong(table: Path, tmp_path: Path) -
     told = call("fit", table, *how, "--output", tmp_path / "model").stderr
     assert "y in row 2 is 0" in told
     assert "in rows 18 to 26 of the stream" in told
+
+
+def test_lifetimes_are_not_compared_as_numbers(table: Path) -> None:
+    how = ("--target", "Surv(months, broke)", "--models", "weibull,gamma")
+    assert "take posterity evaluate with one --model" in call("compare", table, *how).stderr

@@ -20,6 +20,7 @@ from posterity.cli.tables import ScoreSettings, name_input, table_path
 from posterity.cli.text import print_json, print_notes
 from posterity.evaluation import compare_predictions
 from posterity.io.learning import check_takes_offsets
+from posterity.io.targets import find_lifetime
 from posterity.report import ColumnSummaries, comparison_report
 from posterity.words import build_model, parse
 
@@ -41,6 +42,11 @@ def run(settings: Settings) -> None:
 def _run(settings: Settings, path: str) -> None:
     page = check_page(settings.report)
     check_lags(settings)
+    if find_lifetime(settings.target):
+        raise ValueError(
+            f"{settings.target} is a lifetime, and compare ranks predictions of numbers: take "
+            "posterity evaluate with one --model after another, and compare their log scores"
+        )
     table = settings.open(path, drop_first=False)
     noise = settings.noise_precision
     models = {w.text: build_model(w, noise_precision=noise) for w in parse(settings.models)}

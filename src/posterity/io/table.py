@@ -327,8 +327,7 @@ def open_table(
         it is empty or numbers the rows, as the index of a data frame does. What was left out is
         said in ``notes`` of the stream.
     target : str
-        Column to predict; numbers or booleans, or with ``labels`` anything. ``"Surv(time, ended)"``
-        makes y the two ends (n, 2) of lifetimes, of which those not ``ended`` go on.
+        Column to predict: numbers, with ``labels`` anything; ``"Surv(time, ended)"``: two ends.
     features : sequence of str, optional
         Columns to use, in this order. All but the target by default.
     drop : sequence of str

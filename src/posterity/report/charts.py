@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.evaluation import CoefficientPath, ValidationResult
+from posterity.evaluation import PIT, CoefficientPath, ValidationResult
 from posterity.evaluation._tables import to_plain
 from posterity.evaluation.residuals import Residuals
 
@@ -221,12 +221,11 @@ def calibration(results: dict[str, ValidationResult]) -> tuple[Spec, Rows]:
     return chart("Coverage of intervals by their level", values, [diagonal, line, points]), values
 
 
-def pit_histogram(result: ValidationResult) -> tuple[Spec, Rows]:
+def pit_histogram(pit: PIT) -> tuple[Spec, Rows]:
     """Draw the histogram of targets' predictive cdf: flat is calibrated."""
-    assert result.pit is not None
     bins = np.arange(20)
-    values = rows_of(low=bins / 20, high=(bins + 1) / 20, density=result.pit.histogram(20))
-    spread = 1.96 * math.sqrt(19.0 / max(result.pit.n_rows, 1))
+    values = rows_of(low=bins / 20, high=(bins + 1) / 20, density=pit.histogram(20))
+    spread = 1.96 * math.sqrt(19.0 / max(pit.n_rows, 1))
     tooltips = tooltip(
         low=("probability from", ".2f"), high=("to", ".2f"), density=("times as many", ".3f")
     )

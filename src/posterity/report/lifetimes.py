@@ -62,7 +62,7 @@ def survival_report(result: SurvivalScores, about: About | None = None) -> str:
     brier = [(f"{t:.4g}", f"{b:.4f}") for t, b in zip(result.times, result.brier, strict=True)]
     caption = "Mean squared error of the probability to be alive; 0.25 by saying one half"
     page.section("Errors by time", table(("time", "Brier score"), brier, caption))
-    spec, densities = charts.pit_histogram(result)
+    spec, densities = charts.pit_histogram(result.pit)
     caption = (
         "Where lifetimes fell in their predictive distributions: flat is right. Those that go on "
         "are drawn at random from what is left of theirs."
@@ -100,7 +100,7 @@ def survival_rows(result: SurvivalScores) -> list[tuple[str, str, str]]:
 def alive_rows(result: SurvivalScores) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Headings and rows of who was alive, as predicted and as observed, by quarters and times."""
     header = ("predicted to last", "rows", "ended", "time", "alive, predicted", "observed", "95%")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (name, f"{group.n_rows:,}", f"{group.n_events:,}", f"{time:.4g}",
          *_share(group, k))
         for name, group in _named(result)

@@ -227,7 +227,7 @@ def _judge_calibration(page: Page, result: ValidationResult) -> None:
             "it they are too narrow, above it too wide."
         )
         content.append(page.chart(spec, caption, _numbers(values[4::5], ("level", "share"))))
-        spec, values = charts.pit_histogram(result)
+        spec, values = charts.pit_histogram(result.pit)
         caption = (
             "Where targets fell in their predictive distributions: flat is right, a U is too "
             "narrow, a hill too wide, a slope biased. Chance stays between the dashed lines."
