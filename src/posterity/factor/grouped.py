@@ -302,7 +302,7 @@ def _remove_rows(triangle: Array, rows: Array, *, empty: bool) -> Array | None:
     if (np.abs(rows - B @ T) > FOREIGN_TOLERANCE * size).any():
         return None
     if len(B) > len(kept):
-        B = np.linalg.qr(B, mode="r")
+        B = np.asarray(np.linalg.qr(B, mode="r"))
     _, s, V = np.linalg.svd(B, full_matrices=True)
     share = np.ones(len(kept))
     share[: len(s)] = (1.0 - s) * (1.0 + s)
