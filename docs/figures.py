@@ -26,6 +26,15 @@ from posterity.plots import (
 FOLDER = Path(__file__).parent / "_static"
 
 
+def save(figures: dict[str, Callable[[], Figure]]) -> None:
+    """Draw each figure into its file."""
+    for name, draw in figures.items():
+        path = FOLDER / f"{name}.png"
+        # Without the version of Matplotlib in it the file is the same until the figure changes.
+        draw().savefig(path, dpi=100, metadata={"Software": None})
+        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")
+
+
 def straight_line() -> Figure:
     """Bishop (2006), figure 3.7: a line is learned from 0, 1, 3 and 20 rows."""
     rng = np.random.default_rng(6)
@@ -244,8 +253,4 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 }
 
 if __name__ == "__main__":
-    for name, draw in FIGURES.items():
-        path = FOLDER / f"{name}.png"
-        # Without the version of Matplotlib in it the file is the same until the figure changes.
-        draw().savefig(path, dpi=100, metadata={"Software": None})
-        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")
+    save(FIGURES)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from figures import save
 from matplotlib.figure import Figure
 
 from posterity import BayesianLinearRegression, BayesianPoissonRegression, Model
@@ -18,8 +18,6 @@ from posterity.plots._frame import finish
 from posterity.plots.decisions import plot_decisions
 from posterity.plots.effects import draw_band
 from posterity.sparse import SparseLinearRegression
-
-FOLDER = Path(__file__).parent / "_static"
 
 
 def mixed() -> Figure:
@@ -180,8 +178,4 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 }
 
 if __name__ == "__main__":
-    for name, draw in FIGURES.items():
-        path = FOLDER / f"{name}.png"
-        # Without the version of Matplotlib in it the file is the same until the figure changes.
-        draw().savefig(path, dpi=100, metadata={"Software": None})
-        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")
+    save(FIGURES)

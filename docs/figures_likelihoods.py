@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import save
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -42,7 +42,6 @@ from posterity.likelihoods import (
 )
 
 Array = NDArray[np.float64]
-FOLDER = Path(__file__).parent / "_static"
 BLUE, ORANGE, GREEN, GREY = "C0", "C1", "C2", "0.45"
 
 SAMPLES = 40
@@ -315,8 +314,4 @@ FIGURES: dict[str, Callable[[], Any]] = {
 }
 
 if __name__ == "__main__":
-    for name, draw in FIGURES.items():
-        path = FOLDER / f"{name}.png"
-        # Without the version of Matplotlib in it the file is the same until the figure changes.
-        draw().savefig(path, dpi=100, metadata={"Software": None})
-        print(f"{path.relative_to(FOLDER.parent)}: {path.stat().st_size / 1e3:.0f} kB")
+    save(FIGURES)

@@ -18,7 +18,13 @@ from posterity import (
     GroupedRegression,
 )
 from posterity.basis import Fourier
-from posterity.plots import plot_coefficients, plot_groups, plot_partial_effect
+from posterity.plots import (
+    plot_coefficients,
+    plot_groups,
+    plot_intervals,
+    plot_partial_effect,
+    plot_posterior_density,
+)
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"hour": RNG.uniform(0, 24, 300), "load": 1000.0 * RNG.normal(size=300)})
@@ -121,3 +127,25 @@ def test_many_coefficients_fit_a_page() -> None:
     assert (
         len(shown(plot_coefficients(BayesianLinearRegression().fit(rows, rows[:, 0]), most=9))) == 9
     )
+
+
+def test_a_table_is_drawn_in_its_order(ax: Any) -> None:
+    table = pd.DataFrame(
+        {"ratio": [1.2, 0.8], "low": [1.1, 0.7], "high": [1.3, np.nan]}, list("ba")
+    )
+    plot_intervals(table, ax, estimate="ratio", reference=1.0)
+    assert shown(ax) == ["b", "a"]
+    assert [len(lines.get_segments()) for lines in ax.collections] == [1]  # the other is open
+    np.testing.assert_allclose(ax.lines[1].get_xdata(), [1.2, 0.8])
+    plot_intervals(pd.concat([table] * 21), Figure().subplots(), estimate="ratio")
+    with pytest.raises(ValueError, match="no column 'mean': it has ratio, low, high"):
+        plot_intervals(table, ax)
+
+
+def test_a_density_is_of_one_of_several_targets(ax: Any) -> None:
+    model = BayesianLinearRegression().fit(X, np.column_stack([Y, 2.0 * Y]))
+    with pytest.raises(ValueError, match="several targets"):
+        plot_posterior_density(model, ax)
+    plot_posterior_density(model, ax, coefficients=("hour", "load"), target="y1")
+    left, right = ax.get_xlim()
+    assert left < model.coef_[1, 0] < right
