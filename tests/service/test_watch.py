@@ -116,3 +116,20 @@ def test_a_service_tells_it_and_knows_it_after_a_restart(tmp_path: Path, form: s
         assert set(watch.features) == {"heat", "size"}
 
     with_service(tmp_path, do)
+
+
+@pytest.mark.slow
+def test_the_figures_of_the_page() -> None:
+    rng, watch = np.random.default_rng(2), Watch()
+    for n, row in enumerate(rng.normal(size=(200_000, 10)).tolist()):
+        told = watch.add({f"x{place}": value for place, value in enumerate(row)})
+        if told is not None:
+            watch.note(float(n), told)
+    assert watch.count <= 20  # one in 10,000 rows
+    found = 0
+    for _ in range(30):
+        watch = Watch()
+        for n in range(1_200):
+            told = watch.add({"x": float(rng.normal()) + (n >= 1_100)})
+        found += bool(told)
+    assert found >= 27

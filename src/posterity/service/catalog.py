@@ -1,4 +1,4 @@
-"""The models of a service: created, changed, listed and deleted."""
+"""The models of a service: created, changed and deleted."""
 
 from __future__ import annotations
 
@@ -82,9 +82,3 @@ async def delete(engine: Engine, find: Callable[[str], Served], name: str, token
 
     answer: Outcome = await engine.submit(Work(do, name))
     return answer
-
-
-def list_models(engine: Engine, kind: str, describe: Callable[[Served], Any]) -> list[Any]:
-    """What there is of a kind, in the order of creation."""
-    engine.check_ready()
-    return [describe(served) for served in [*engine.models.values()] if served.kind == kind]

@@ -20,12 +20,7 @@ from posterity.service import messages as say
 from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
 from posterity.service.errors import RefusedError
-from posterity.service.state import (
-    build_overview,
-    describe_state,
-    find_alarms,
-    format_metrics,
-)
+from posterity.service.state import build_overview, find_alarms, format_metrics
 from posterity.service.store import LogEntries
 from posterity.service.tokens import Tokens
 from posterity.service.work import Work
@@ -99,7 +94,7 @@ async def put(call: Call) -> Any:
 
 async def get(call: Call) -> Any:
     """Settings, and how far it has learned; of a predictor also its schema and scores."""
-    return describe_state(call.find(call.name))
+    return call.find(call.name).describe()
 
 
 async def delete(call: Call) -> Any:
@@ -109,7 +104,8 @@ async def delete(call: Call) -> Any:
 
 async def list_all(call: Call) -> Any:
     """All that there are, each with its settings."""
-    return {call.kind: catalog.list_models(call.engine, call.kind[:-1], describe_state)}
+    call.engine.check_ready()
+    return {call.kind: [one.describe() for one in call.engine.list_models(call.kind[:-1])]}
 
 
 async def get_model(call: Call) -> Any:

@@ -211,6 +211,10 @@ class Engine:
         """Requests that wait."""
         return len(self._queue)
 
+    def list_models(self, kind: str) -> list[Any]:
+        """All experiments, or all predictors, in the order of creation."""
+        return [served for served in [*self.models.values()] if served.kind == kind]
+
     def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""
         return self._find_model(name, Experiment)

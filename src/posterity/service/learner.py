@@ -49,7 +49,9 @@ class Learner(ABC):
         Number of the last entry that it has learned.
     """
 
+    kind: str
     field = ""  # of the number that it learns
+    version: int
     settings: Any
 
     def __init__(self, name: str, model: Any, notes: Any, learned_through: int) -> None:
@@ -87,6 +89,16 @@ class Learner(ABC):
         """The settings as they are shown."""
         told: dict[str, Any] = msgspec.to_builtins(self.settings)
         return told
+
+    def describe(self) -> dict[str, Any]:
+        """Settings and state, in short."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "version": self.version,
+            "settings": self.describe_settings(),
+            "learned_through": self.learned_through,
+        }
 
     @abstractmethod
     def read_log(

@@ -212,6 +212,16 @@ class Predictor(Learner):
         )
         return {**told, "file": short}
 
+    def describe(self) -> dict[str, Any]:
+        """Also the schema, the scores, and what is unusual."""
+        return {
+            **super().describe(),
+            "schema": self.rows.kinds,
+            "scores": self.scores.state(),
+            "unusual": self.watch.alarms,
+            "events": [{"at": at, "told": told} for at, told in self.watch.events],
+        }
+
     @property
     def notes(self) -> dict[str, Any]:
         """What goes into a snapshot beside the model."""

@@ -1,4 +1,4 @@
-"""State of the service: of one model, an overview of all, and metrics."""
+"""State of the service: an overview of all models, alarms, and metrics."""
 
 from __future__ import annotations
 
@@ -38,22 +38,6 @@ logger = logging.getLogger("posterity.service")
 DELAYS = [10.0**power for power in np.arange(-3.0, 6.75, 0.5).tolist()]
 
 
-def describe_state(served: Served) -> dict[str, Any]:
-    """Return settings and state, in short."""
-    state: dict[str, Any] = {
-        "name": served.name,
-        "kind": served.kind,
-        "version": served.version,
-        "settings": served.describe_settings(),
-        "learned_through": served.learned_through,
-    }
-    if isinstance(served, Predictor):
-        state["schema"], state["scores"] = served.rows.kinds, served.scores.state()
-        state["unusual"] = served.watch.alarms
-        state["events"] = [{"at": at, "told": told} for at, told in served.watch.events]
-    return state
-
-
 def build_overview(engine: Engine) -> dict[str, Any]:
     """Return all that a page shows, of the newest decisions and rows.
 
@@ -83,7 +67,7 @@ def _experiment(engine: Engine, served: Experiment, log: list[Record]) -> dict[s
     now = engine.clock()
     rewarded = [one for one in log if one["reward"] is not None]
     return {
-        **describe_state(served),
+        **served.describe(),
         "arms": [_arm(arm, place, log) for place, arm in enumerate(served.settings.arms)],
         "decisions": len(log),
         "rewarded": len(rewarded),
@@ -235,7 +219,7 @@ def _predictor(engine: Engine, served: Predictor, log: list[Record]) -> dict[str
         if is_surprising(one)
     ]
     return {
-        **describe_state(served),
+        **served.describe(),
         "starts": [part[0]["at"] for part in stretches],
         "times": [part[-1]["at"] for part in stretches],
         "ends": [part.stop - 1 for part in parts],
@@ -346,7 +330,7 @@ _SCORES = ("rmse", "coverage", "recent_coverage", "log_score", "error_ratio", "s
 
 def find_alarms(engine: Engine) -> dict[str, str]:
     """What is unusual about the features and the intervals of which predictor."""
-    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    predictors = engine.list_models("predictor")
     return {one.name: "; ".join(one.watch.alarms) for one in predictors if one.watch.alarms}
 
 
@@ -357,13 +341,12 @@ def format_metrics(engine: Engine) -> str:
         lines += [f"# TYPE posterity_{name}_total counter", f"posterity_{name}_total {count}"]
     lines += ["# TYPE posterity_waiting gauge", f"posterity_waiting {engine.waiting}"]
     lines.append("# TYPE posterity_decision_wait_seconds gauge")
-    for served in [*engine.models.values()]:
-        if isinstance(served, Experiment):
-            label = json.dumps(served.name, ensure_ascii=False)
-            for level, wait in (describe_waits(served) or {}).items():
-                of = f"name={label},within={json.dumps(level)}"
-                lines.append(f"posterity_decision_wait_seconds{{{of}}} {wait}")
-    predictors = [one for one in [*engine.models.values()] if isinstance(one, Predictor)]
+    for served in engine.list_models("experiment"):
+        label = json.dumps(served.name, ensure_ascii=False)
+        for level, wait in (describe_waits(served) or {}).items():
+            of = f"name={label},within={json.dumps(level)}"
+            lines.append(f"posterity_decision_wait_seconds{{{of}}} {wait}")
+    predictors = engine.list_models("predictor")
     scores = [(one.name, one.scores.state()) for one in predictors if one.scores.n]
     for score in _SCORES:
         lines += _list_metric(score, "gauge", [(name, told[score]) for name, told in scores])

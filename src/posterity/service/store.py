@@ -318,11 +318,6 @@ class Store:
         found = self._all(asked.offset(count).limit(1))
         return found[0]["seq"] if found else 0
 
-    def read_last_decisions(self, name: str, count: int) -> list[Record]:
-        """The newest decisions, the newest first."""
-        asked = sql.select(decision).where(decision.c.model == name)
-        return self._all(asked.order_by(decision.c.seq.desc()).limit(count))
-
     def find_expired(self, name: str, now: float, after: float) -> list[str]:
         """Ids of active decisions whose horizon has passed and of which nothing was learned."""
         heard = sql.exists().where(
