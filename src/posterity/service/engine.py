@@ -47,8 +47,7 @@ Served = Experiment | Predictor
 # Requests that may wait, and that are done in one transaction.
 MOST_WAITING = 10_000
 MOST_AT_ONCE = 1_000
-# Seconds that a group waits for more, where the last one was so many requests: each group costs as
-# much as several of them, and an answer comes two groups later.
+# Seconds that a group waits for more, where the last one was so many requests.
 GROUPING_DELAY, MANY_TOGETHER = 0.001, 16
 # Events between two snapshots of a model: what a restart has to learn again, at most.
 SNAPSHOT_EVERY = 1_000
