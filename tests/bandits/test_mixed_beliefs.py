@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from posterity import BayesianLinearRegression
 from posterity.bandits import Bandit, ThompsonSampling
 from posterity.bandits.beliefs import Beliefs
 from posterity.bandits.mixed import MixedBeliefs, make_beliefs
+from posterity.distributions import _standard_t
 from posterity.files import dumps, loads
 from posterity.forgetting import Adaptive, Changepoint, Exponential
 
@@ -96,3 +98,23 @@ def test_draws_and_ranking_work_as_of_single_distributions() -> None:
     decision = bandit.decide([0.3, 0.1], k=2)
     assert sorted(decision.arm) == [0, 1]
     assert 0.0 < decision.propensity <= 1.0
+
+
+def test_a_quantile_takes_few_steps_however_narrow_an_arm_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An arm that had come to rounding kept all others for up to sixty steps."""
+    narrow = np.array([[0.7, 0.3], [40.0, 9.0], [1e3, 1e3], [1e-6, 3e-6]])[:, :, None]
+    wide = np.array([[0.99, 0.01], [5.0, 3.0], [0.0, 2.0], [1.0, 1e3]])[:, :, None]
+    beliefs = make_beliefs([narrow, wide], np.ones((1, 2), dtype=bool))
+    cdf, count = _standard_t.cdf, itertools.count()
+
+    def count_steps(z: Any, df: Any) -> Any:
+        next(count)
+        return cdf(z, df)
+
+    monkeypatch.setattr(_standard_t, "cdf", count_steps)
+    found = beliefs.quantile(0.841)
+    assert next(count) <= 12
+    monkeypatch.undo()
+    assert_allclose(found, beliefs._apart().quantile(0.841), rtol=1e-10)

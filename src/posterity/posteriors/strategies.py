@@ -51,16 +51,16 @@ class Strategies(Switching):
 
         Its prior may be learned, and theirs be flat.
         """
-        waits = np.arange(len(self.members))[:, None] > 0
-        knows = (count > self.common.n_coefficients + LEAST_RESIDUAL_DF) | ~waits
-        return HAS_VARIANCE * knows.astype(np.uint8)
+        ranks = np.full((len(self.members), len(count)), HAS_VARIANCE, dtype=np.uint8)
+        ranks[1:, count <= self.common.n_coefficients + LEAST_RESIDUAL_DF] = 0
+        return ranks
 
     def average(self, read: Callable[[Any], ArrayLike]) -> Any:
         """Weighted average of ``read`` of the members, and of theirs."""
         return super().average(lambda one: one.average_of(read))
 
     def _rank_gained(self, gained: Array) -> Ranks:
-        return self._rank([], gained, None)
+        return self._rank_after(np.array([self.n_observations - 1.0])) * (gained != 0.0)
 
     def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
         """Know what ``other`` does, of other columns.
