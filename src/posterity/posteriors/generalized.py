@@ -525,7 +525,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last, within) and not rough:
+            if near.agrees_with(last, within, steps.rate) and not rough:
                 break
             nearly = near.agrees_with(last, NEARLY / steps.rate)
             rough = rough and number < MOST_ROUNDS // 2 and not nearly
