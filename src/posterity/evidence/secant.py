@@ -9,6 +9,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
+# Two moves can't tell that the next one is less.
+LEAST_RATE = 1e-3
+
 
 @dataclass(frozen=True)
 class SecantSteps:
@@ -63,7 +66,8 @@ class SecantSteps:
     @property
     def rate(self) -> float:
         """The share of a move that the next one is, as the last two told; 1 where none did."""
-        return min(abs(1.0 - 1.0 / self.times), 1.0) if self.times not in (0.0, 1.0) else 1.0
+        known = self.times not in (0.0, 1.0)
+        return min(max(abs(1.0 - 1.0 / self.times), LEAST_RATE), 1.0) if known else 1.0
 
     def restart(self) -> Self:
         """The state before another search, in which moves are followed as in this one."""

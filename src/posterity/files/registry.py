@@ -140,7 +140,7 @@ HOMES = {
     "JointParameters": "posterity.posteriors.joint_parameters",
     "LearnedParameter": "posterity.posteriors.phi",
     "Quadratic": "posterity.posteriors.joint_parameters",
-    "SiteStatistics": "posterity.posteriors.generalized",
+    "SiteStatistics": "posterity.posteriors._site_statistics",
     "StartRows": "posterity.posteriors._site_start",
     "SkewedRows": "posterity.posteriors._skewed",
     "SoftmaxPosterior": "posterity.posteriors.softmax",

@@ -41,6 +41,7 @@ from posterity.posteriors._site_rows import (
     learn_rows,
 )
 from posterity.posteriors._site_start import StartRows, are_few, count_rows_until
+from posterity.posteriors._site_statistics import SiteStatistics
 from posterity.posteriors._skewed import MOST_VALUES, SkewedRows
 from posterity.posteriors._skewed_reads import CorrectsSkewness
 from posterity.posteriors.ensemble import (
@@ -61,38 +62,9 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
 # again soon. Standard deviations apart at which they agree nearly, and well enough for these.
-MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW, TINY = 20, 4, 0.3, 0.15, 1e-3
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 4, 0.3, 0.15
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
-
-
-@dataclass
-class SiteStatistics:
-    """Statistics of the rows learned that their sites do not contain.
-
-    ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
-    densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
-    they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
-    their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
-    their posterior. ``start`` are the first rows, as long as they are kept, and ``skewed`` those
-    of rows fitted together that make the posterior skewed. ``phi`` is what is known of the
-    likelihood's parameter, where it is learned.
-    """
-
-    log_sites: float = 0.0
-    log_predictive: float = 0.0
-    seen: float = 0.0
-    effective: float = 0.0
-    together: float = -1.0
-    at_mode: bool = False
-    averaged: bool = False
-    start: StartRows | None = None
-    phi: Any = None  # a LearnedParameter or JointParameters
-    skewed: SkewedRows | None = None
-
-    def copy_from(self, other: SiteStatistics) -> None:
-        """Take over all of another one."""
-        self.__dict__.update(other.__dict__)
 
 
 @dataclass(frozen=True)
@@ -522,7 +494,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             way = replace(way, approximation="moments") if is_open else way
             at_nodes = not is_open and len(rows) <= MOST_AT_NODES
         if near is not None:
-            return way._fit_with_parameter(rows, near, False, FOR_NOW)[:2]
+            return way._fit_with_parameter(rows, near, FOR_NOW)[:2]
         trial, fit, _ = way._fit_with_parameter(rows, phi)
         if at_nodes:
             found = trial.statistics.phi
@@ -530,15 +502,15 @@ class GeneralizedPosterior(CorrectsSkewness):
         return trial, fit
 
     def _fit_with_parameter(
-        self, rows: SiteRows, near: Any, rough: bool = True, within: float = 0.0
+        self, rows: SiteRows, near: Any, within: float = 0.0
     ) -> tuple[Self, NearFit, SecantSteps]:
         """A copy that has learned rows together, sites and parameter in turns; fit and last steps.
 
-        While it is ``rough``, sites and their prior go only one step, until the parameter nearly
-        agrees with the last one; in the end to rounding, or ``within`` standard deviations.
+        Sites and their prior go only one step, until the parameter nearly agrees with the last one;
+        in the end to rounding, or at once ``within`` standard deviations.
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
-        fit: Any = None
+        fit, rough = None, not within
         steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0, least=0.1)
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
@@ -553,10 +525,10 @@ class GeneralizedPosterior(CorrectsSkewness):
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
-            if near.agrees_with(last, within) and not rough:
+            if near.agrees_with(last, within, steps.rate) and not rough:
                 break
-            ahead = NEARLY / max(steps.rate, TINY)
-            rough = rough and number < MOST_ROUNDS // 2 and not near.agrees_with(last, ahead)
+            nearly = near.agrees_with(last, NEARLY / steps.rate)
+            rough = rough and number < MOST_ROUNDS // 2 and not nearly
             near, steps = near.extrapolate(last, steps)
         trial.statistics.log_sites += integrate()
         return trial, fit, steps

@@ -25,8 +25,9 @@ from posterity.posteriors._noise_scores import (
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors._site_start import KeepsFirstRows, StartRows
+from posterity.posteriors._site_statistics import SiteStatistics
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
-from posterity.posteriors.generalized import GeneralizedPosterior, SiteStatistics
+from posterity.posteriors.generalized import GeneralizedPosterior
 
 Array = NDArray[np.float64]
 

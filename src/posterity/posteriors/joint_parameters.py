@@ -149,7 +149,7 @@ class JointParameters(ApartFromCoefficients):
         """Let ``inner`` say what it says of u given that t is what is in force ``near``."""
         move(inner, -self.told.cross @ (near.mean - self.mean))
 
-    def agrees_with(self, last: Self, within: float = 0.0) -> bool:
+    def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
         """Return True if nothing is gained by finding it again; or within so many sds."""
         away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
         return bool(away.max(initial=0.0) < max(AGREED, within))

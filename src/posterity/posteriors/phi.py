@@ -37,6 +37,8 @@ MOST_ROUNDS = 30
 WELL_KNOWN = 0.3
 # Values in force agree: relative to one, or to what is known.
 TOLERANCE, SHARE_OF_SD = 1e-4, 3e-3
+# Of a value, what moves no coefficient; and of what is known, what the next change may be then.
+SMALL_CHANGE, AHEAD = 1e-3, 5e-3
 # The parameter in force is that of all rows whenever these have grown by an eighth.
 GROWTH_DIVISOR = 8
 # Distance from the mode, in standard deviations, that leaves a log density eleven digits.
@@ -147,10 +149,14 @@ class LearnedParameter(ApartFromCoefficients):
         """Where a fit begins, unless it is known well: of two solutions a wide one holds itself."""
         return self if self.sd < WELL_KNOWN else prior
 
-    def agrees_with(self, last: Self, within: float = 0.0) -> bool:
-        """Return True if sites found under ``last`` need not be found again; or within some sds."""
-        least = max(TOLERANCE, max(SHARE_OF_SD, within) * self.sd)
-        return abs(self.value - last.value) <= least * last.value
+    def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
+        """Return True if sites found under ``last`` need not be found again; or within some sds.
+
+        So too where the next change, the ``rate`` times this one, would be none.
+        """
+        away = abs(self.value / last.value - 1.0)
+        ends = away <= SMALL_CHANGE and rate * away <= AHEAD * self.sd
+        return ends or away <= max(TOLERANCE, max(SHARE_OF_SD, within) * self.sd)
 
     def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
         """With another value in force: sites follow it, and it follows the sites."""
