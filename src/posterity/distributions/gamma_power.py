@@ -41,7 +41,8 @@ class GammaPower(stats.rv_continuous):
 
     def _munp(self, n: int, sd: Any, skewed: Any) -> Any:
         shape, exponent, scale = self._split(sd, skewed)
-        return scale**n * poch(shape, n / exponent)
+        exists = shape + n / exponent > 0.0
+        return np.where(exists, scale**n * poch(shape, n / exponent), np.inf)
 
     def _known(self, sd: Any, skewed: Any) -> Any:
         shape, exponent, scale = self._split(sd, skewed)
