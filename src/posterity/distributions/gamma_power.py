@@ -19,6 +19,8 @@ class GammaPower(stats.rv_continuous):
     --------
     >>> gamma_power(0.3, 0.3, scale=2.0).ppf([0.05, 0.95]).round(2)
     array([1.19, 3.19])
+    >>> float(gamma_power(3.0, -0.5).mean())
+    inf
     """
 
     def _argcheck(self, sd: Any, skewed: Any) -> Any:
