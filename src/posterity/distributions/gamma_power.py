@@ -19,6 +19,8 @@ class GammaPower(stats.rv_continuous):
     --------
     >>> gamma_power(0.3, 0.3, scale=2.0).ppf([0.05, 0.95]).round(2)
     array([1.19, 3.19])
+    >>> float(gamma_power(3.0, -0.5).mean())
+    inf
     """
 
     def _argcheck(self, sd: Any, skewed: Any) -> Any:
@@ -41,7 +43,8 @@ class GammaPower(stats.rv_continuous):
 
     def _munp(self, n: int, sd: Any, skewed: Any) -> Any:
         shape, exponent, scale = self._split(sd, skewed)
-        return scale**n * poch(shape, n / exponent)
+        exists = shape + n / exponent > 0.0
+        return np.where(exists, scale**n * poch(shape, n / exponent), np.inf)
 
     def _known(self, sd: Any, skewed: Any) -> Any:
         shape, exponent, scale = self._split(sd, skewed)
