@@ -231,3 +231,12 @@ def test_words_of_an_arrow_dictionary_have_no_order() -> None:
     table = pyarrow.table({"y": FRAME["y"].tolist(), "city": words.dictionary_encode()})
     plain = Model("y ~ city").fit({"y": FRAME["y"], "city": words.to_pylist()})
     assert Model("y ~ city").fit(table).summary().index.tolist() == plain.summary().index.tolist()
+
+
+def test_formulas_may_be_long_and_not_too_deep() -> None:
+    names = [f"x{j}" for j in range(1500)]
+    formula = read_formula("y ~ " + " + ".join(names))
+    assert len(formula.fixed) == 1501
+    assert formula.predictors == names
+    with pytest.raises(ValueError, match="too many signs or parentheses inside others"):
+        read_formula("y ~ " + "(" * 5000 + "x" + ")" * 5000)

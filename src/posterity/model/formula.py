@@ -193,22 +193,26 @@ def read_formula(text: str) -> Formula:
 
 def _find_names(node: Node) -> list[Node]:
     """The names in a tree, but for those of functions and of their arguments."""
-    if node.kind == "name":
-        return [node]
-    parts = node.parts[1:] if node.kind == "=" else node.parts
-    return [name for part in parts for name in _find_names(part)]
+    found, waiting = [], [node]
+    while waiting:
+        one = waiting.pop()
+        found += [one] if one.kind == "name" else []
+        waiting += reversed(one.parts[1:] if one.kind == "=" else one.parts)
+    return found
 
 
 def _list_summands(node: Node) -> list[tuple[str, Node]]:
     """What is added and subtracted, with its sign."""
-    if node.kind == "(" and node.parts[0].kind not in {"|", "||"}:
-        return _list_summands(node.parts[0])
-    if node.kind not in {"+", "-"}:
-        return [("+", node)]
-    last = [(node.kind, node.parts[-1])]
-    if node.kind == "+":
-        last = _list_summands(node.parts[-1])
-    return [*(_list_summands(node.parts[0]) if len(node.parts) == 2 else []), *last]
+    pieces: list[list[tuple[str, Node]]] = []  # the last one first
+    first: Node | None = node
+    while first is not None and first.kind in {"+", "-"}:
+        one, last = first, first.parts[-1]
+        pieces.append(_list_summands(last) if one.kind == "+" else [(one.kind, last)])
+        first = one.parts[0] if len(one.parts) == 2 else None
+    if first is not None:
+        inner = first.kind == "(" and first.parts[0].kind not in {"|", "||"}
+        pieces.append(_list_summands(first.parts[0]) if inner else [("+", first)])
+    return [pair for piece in reversed(pieces) for pair in piece]
 
 
 def _add_terms(text: str, terms: list[Term], sign: str, node: Node) -> list[Term]:

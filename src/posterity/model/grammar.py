@@ -61,7 +61,10 @@ def parse(formula: str) -> Node:
         For what can't be read; the message shows the place.
     """
     parser = _Parser(formula)
-    tree = parser.read(0)
+    try:
+        tree = parser.read(0)
+    except RecursionError:
+        raise refuse(formula, parser.at, "too many signs or parentheses inside others") from None
     parser.expect("")
     return tree
 
@@ -79,9 +82,12 @@ def find_calls(node: Node) -> dict[str, int]:
     >>> find_calls(parse("y ~ log(x) + poly(z, 2)"))
     {'log': 4, 'poly': 13}
     """
-    found = {node.text: node.at} if node.kind == "call" else {}
-    for part in node.parts:
-        found |= find_calls(part)
+    found, waiting = {}, [node]
+    while waiting:  # a sum of a thousand terms is a tree as deep
+        one = waiting.pop()
+        if one.kind == "call":
+            found[one.text] = one.at
+        waiting += reversed(one.parts)
     return found
 
 
