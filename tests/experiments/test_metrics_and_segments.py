@@ -102,6 +102,20 @@ def test_what_cannot_be_divided_by_is_refused(per: Any, said: str) -> None:
     assert (test.n_observations_, test.interval_) == before
 
 
+def test_nothing_is_known_of_a_ratio_before_each_arm_has_a_denominator() -> None:
+    """Else an arm without sessions would have the ratio of the others, or of no sessions at all."""
+    arms, clicks, sessions = draw_users(np.random.default_rng(3), 2000)
+    none = arms == 0
+    first = slice(0, 50)
+    test = Experiment([0, 1])
+    test = test.observe_rows(arms[first], (clicks * none)[first], per=(sessions * none)[first])
+    assert test.decision_ is None
+    assert test.undecided_reason_ == "no row of arm 1 has anything above 0 to divide its reward by"
+    assert np.isnan(test.effect_[1])
+    later = test.observe_rows(arms, clicks, per=sessions)
+    assert np.isfinite(later.interval_[1]).all()
+
+
 def test_columns_of_denominators_are_checked() -> None:
     frame = pd.DataFrame({"arm": [0, 1] * 20, "reward": 1.0, "sessions": ["two", "one"] * 20})
     with pytest.raises(TableError, match="sessions"):
@@ -209,10 +223,31 @@ def test_metrics_are_refused_as_a_whole() -> None:
         (lambda: Metrics({"a": Experiment(["AB"]), "b": Experiment([1, 2])}), "at least"),
         (lambda: Metrics({"a": Experiment([1, 3]), "b": Experiment([1, 2])}), "has arms"),
         (lambda: make_metrics("a", "b", a=1.0), "guardrail 'a' is 1.0: name one of"),
-        (lambda: make_metrics("a", "b", b=0.0), "a change that is allowed, not 0"),
+        (lambda: make_metrics("a", "b", b=0.0), "change that is allowed, not 0"),
     ):
         with pytest.raises(ValueError, match=said):
             wrong()
+
+
+@pytest.mark.parametrize("allowed", [0.0, np.nan, np.inf, "0.5", None])
+def test_a_guardrail_is_a_number(allowed: Any) -> None:
+    arms = ["A", "B"]
+    with pytest.raises(ValueError, match="a finite change that is allowed, not 0"):
+        Metrics({"y": Experiment(arms), "z": Experiment(arms)}, guardrails={"z": allowed})
+
+
+def test_first_guesses_of_metrics_are_told_the_call() -> None:
+    arms = ["A", "B"]
+    metrics = Metrics({"y": Experiment(arms), "z": Experiment(arms)}, guardrails={"z": 0.1})
+    assert str(metrics.guardrails_[0]).endswith("is not known yet by B: too few rows yet.")
+    with pytest.raises(AttributeError, match=r"use primary\.decision_"):
+        _ = metrics.decision_  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"metrics are columns, \['y', 'z'\]"):
+        metrics.observe(pd.DataFrame({"arm": arms}), reward="y")
+    with pytest.raises(ValueError, match="give one for each metric"):
+        Metrics({"y": 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="give the change that each allows"):
+        Metrics({"y": Experiment(arms)}, guardrails=["z"])  # type: ignore[arg-type]
 
 
 # ---- segments ------------------------------------------------------------------------------------

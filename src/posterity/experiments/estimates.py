@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, make_frame
 from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
@@ -35,6 +36,7 @@ class Estimates:
     _contrasts: Contrasts
     _segments: dict[str, Contrasts]
     _ratio: SampleRatio
+    _linearized: Linearized | None
     _decision: Decision | None
     _looks: tuple[Look, ...]
     _planned_end: Contrasts | None
@@ -49,6 +51,12 @@ class Estimates:
         return None if self._is_broken else self._decision
 
     @property
+    def _arms_without_per(self) -> list[Any]:
+        """Arms of a ratio that have no row yet whose denominator is above 0."""
+        below = () if self._linearized is None else self._linearized.sums[2]
+        return [arm for arm, total in zip(self.arms, below, strict=False) if not total > 0.0]
+
+    @property
     def undecided_reason_(self) -> str | None:
         """Why there is no verdict; None if there is one."""
         if self.decision_ is not None:
@@ -59,6 +67,9 @@ class Estimates:
                 f"{self.sample_ratio_p_value_:.2g}), so what differs may be the visitors: find out "
                 "why, or give allocation= as it is; sample_ratio_level=0 decides all the same"
             )
+        if self._arms_without_per:
+            arm = self._arms_without_per[0]
+            return f"no row of arm {arm!r} has anything above 0 to divide its reward by"
         open_ = np.argwhere(~self._contrasts.has_told_spread[:-1, :-1])
         if open_.size:
             arm = min(open_[0], key=self._contrasts.effective_rewards.__getitem__)

@@ -299,10 +299,11 @@ class Experiment(Estimates, TellsCalls):
         for piece in iterate_pieces(batches, self.n_observations_, planned):
             if self.cap is not None:
                 piece = replace(piece, rewards=np.minimum(piece.rewards, self.cap))
+            is_known = self._counts.min() >= _LEARNED_FIRST and not self._arms_without_per
             piece, shares = self._linearize(piece), self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
-            if self._counts.min() >= _LEARNED_FIRST:
+            if is_known:
                 self._score(piece, expected, shares)
             self._ratio.add(piece.arms, shares)
             self._rewards.learn(piece.X, piece.arms, piece.rewards)

@@ -13,6 +13,20 @@ OUR_NAMES = {
     **dict.fromkeys(("result", "results", "summary"), "report(), or to_frame()"),
     "plot": "effects_over_time(), whose table has rows, effect, low and high of each arm",
 }
+# Of several metrics: the first one's attributes, and the others'.
+METRICS_NAMES = {
+    **dict.fromkeys(OUR_NAMES, "report(), or to_frame()"),
+    **dict.fromkeys(
+        ("add", "fit", "learn", "observe_rows", "partial_fit", "update"),
+        "observe(frame, arm=...), whose columns are the metrics",
+    ),
+    **dict.fromkeys(
+        ("decide", "decision_", "winner"), "primary.decision_, the first metric's verdict"
+    ),
+    **dict.fromkeys(
+        ("effect_", "interval_", "mean_", "segments_"), "experiments[name], which has those of each"
+    ),
+}
 
 _ARMS_HINT = "arms= takes their names, and the first one is the control"
 _METRICS_HINT = "Metrics({column: Experiment(arms), ...}) takes several, the first of which decides"
@@ -33,4 +47,4 @@ OTHER_ARGUMENTS = {
     "power": "plan(baseline, effect, power) says how many rows to plan",
 }
 
-__all__ = ["OTHER_ARGUMENTS", "OUR_NAMES", "TEXT_HINT"]
+__all__ = ["METRICS_NAMES", "OTHER_ARGUMENTS", "OUR_NAMES", "TEXT_HINT"]

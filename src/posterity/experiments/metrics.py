@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
+from posterity.distributions.guesses import TellsCalls, refuse_guess
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.experiment import Experiment
+from posterity.experiments.hints import METRICS_NAMES, OTHER_ARGUMENTS
 from posterity.experiments.pairs import Pair, describe_effect
 from posterity.io.table import open_any
 from posterity.transaction import atomic
@@ -55,12 +59,14 @@ class Guardrail:
     def __str__(self) -> str:
         said = "is kept" if self.is_kept else "is broken" if self.is_broken else "is not known yet"
         way = "fall" if self.allowed < 0.0 else "rise"
-        shown = describe_effect(self.effect, self.low, self.high, self.in_points)
+        shown = "too few rows yet"
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            shown = describe_effect(self.effect, self.low, self.high, self.in_points)
         margin = f"may {way} by {abs(self.allowed):g}"
         return f"Guardrail {self.metric} ({margin}) {said} by {self.arm}: {shown}."
 
 
-class Metrics:
+class Metrics(TellsCalls):
     """One experiment, several metrics: the first decides, and the others are read beside it.
 
     Pairs of arms are told apart in the other metrics by the rule of Holm (1979), so that together
@@ -98,13 +104,26 @@ class Metrics:
     Guardrail seconds (may rise by 1) is kept by B: +0.09 (-0.25 to +0.43).
     """
 
+    other_arguments = OTHER_ARGUMENTS
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            return refuse_guess(self, name, METRICS_NAMES)
+
     def __init__(
         self, experiments: Mapping[str, Experiment], guardrails: Mapping[str, float] | None = None
     ) -> None:
-        if not experiments or not isinstance(experiments, Mapping):
+        of_metrics = experiments.values() if isinstance(experiments, Mapping) else ()
+        if not of_metrics or not all(isinstance(one, Experiment) for one in of_metrics):
             raise ValueError(
                 f"experiments are {experiments!r}: give one for each metric, as in "
                 "{'bought': Experiment(arms), 'spent': Experiment(arms)}"
+            )
+        if not isinstance(guardrails, Mapping | None):
+            raise TypeError(
+                f"guardrails are {guardrails!r}: give the change that each allows, as in "
+                "{'seconds': 0.5}"
             )
         self.experiments, self.guardrails = dict(experiments), dict(guardrails or {})
         self.primary = next(iter(self.experiments.values()))
@@ -116,10 +135,11 @@ class Metrics:
                     "the same"
                 )
         for name, allowed in self.guardrails.items():
-            if name not in list(self.experiments)[1:] or not allowed:
+            is_change = isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0
+            if name not in list(self.experiments)[1:] or not is_change:
                 raise ValueError(
-                    f"guardrail {name!r} is {allowed}: name one of "
-                    f"{list(self.experiments)[1:]}, and a change that is allowed, not 0"
+                    f"guardrail {name!r} is {allowed!r}: name one of "
+                    f"{list(self.experiments)[1:]}, and a finite change that is allowed, not 0"
                 )
 
     def __repr__(self) -> str:
@@ -152,6 +172,10 @@ class Metrics:
         if unknown:
             raise ValueError(
                 f"per has {sorted(unknown)}: its keys are metrics, {list(self.experiments)}"
+            )
+        if "reward" in columns:
+            raise TypeError(
+                f"reward is {columns['reward']!r}: metrics are columns, {list(self.experiments)}"
             )
         source = open_any(table)
         if len(self.experiments) > 1 and not source.reads_again:
