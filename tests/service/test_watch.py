@@ -61,6 +61,27 @@ def test_a_feature_that_changes_is_an_event_in_plain_words(changed: str, words: 
     assert "of 100 rows" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("usual", "now", "words"),
+    [
+        ([4.0], 3.0, "100% of 100 rows lie below 4, 0% before"),
+        ([4.0], 5.0, "100% of 100 rows lie above 4, 0% before"),
+        ([0.0, 0.0, 0.0, 1.0], -1.0, "100% of 100 rows lie below 0, 0% before"),
+        ([1.0, 2.0, 3.0, 3.0, 3.0], 3.0, "100% of 100 rows are 3, 60% before"),
+        ([1.0, 2.0, 3.0, 3.0, 3.0], 2.5, "100% of 100 rows lie above 2 below 3, 0% before"),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, "100% of 100 rows lie up to 1, 20% before"),
+    ],
+)
+def test_a_value_that_comes_often_parts_less_from_more(
+    usual: list[float], now: float, words: str
+) -> None:
+    """A constant that fell was no event: it was counted with all that is not above it."""
+    watch, found = Watch(), []
+    for n in range(1_200):
+        found += watch.add({"x": usual[n % len(usual)] if n < 1_100 else now}) or []
+    assert found == [f"x: {words}"]
+
+
 def test_what_goes_on_is_one_event_and_ends_once_it_is_usual() -> None:
     watch, found = watch_rows(4_000, "open")
     assert watch.count <= 2 <= len(found) < 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,7 +30,8 @@ class Feature(msgspec.Struct):
     Attributes
     ----------
     edges : list of float
-        Between the parts of its numbers: quantiles of the first block.
+        Between the parts of its numbers: quantiles of the first block. A value that comes often,
+        as 0 may, is twice among them, and is a part of its own.
     levels : list of str
         Of text, those that a tenth of the first block has.
     blocks : int
@@ -86,7 +87,8 @@ class Feature(msgspec.Struct):
             return len(self.edges or self.levels) + 1
         if isinstance(value, str):
             return self.levels.index(value) if value in self.levels else len(self.levels)
-        return bisect_left(self.edges, value)
+        # Between the two edges of a value that comes often, else below its edge.
+        return (bisect_left(self.edges, value) + bisect_right(self.edges, value)) // 2
 
     def _describe(self, place: int) -> str:
         known = self.edges or self.levels
@@ -94,8 +96,11 @@ class Feature(msgspec.Struct):
             return "have it missing"
         if not self.edges:
             return f"have {known[place]!r}" if place < len(known) else "have another level"
-        low = f"above {self.edges[place - 1]:.4g}" if place else ""
-        high = f"up to {self.edges[place]:.4g}" if place < len(known) else ""
+        before, own, after = [None, *known, None, None][place : place + 3]
+        if own is not None and before == own:
+            return f"are {own:.4g}"
+        low = "" if before is None else f"above {before:.4g}"
+        high = "" if own is None else f"{'below' if own == after else 'up to'} {own:.4g}"
         return " ".join(filter(None, ["lie", low, high]))
 
 
@@ -167,6 +172,7 @@ def _begin(values: Sequence[Any]) -> Feature:
     numbers = [value for value in values if not isinstance(value, str | None)]
     if numbers:
         inner = np.linspace(0.0, 1.0, PARTS + 1)[1:-1]
-        return Feature(np.unique(np.quantile(numbers, inner, method="lower")).tolist(), [])
+        edges, times = np.unique(np.quantile(numbers, inner, method="lower"), return_counts=True)
+        return Feature(np.repeat(edges, np.minimum(times, 2)).tolist(), [])
     levels = Counter(value for value in values if value is not None)
     return Feature([], [level for level, count in levels.items() if count >= FEWEST_ROWS])
