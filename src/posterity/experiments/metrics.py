@@ -135,8 +135,7 @@ class Metrics(TellsCalls):
                     "the same"
                 )
         for name, allowed in self.guardrails.items():
-            is_change = isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0
-            if name not in list(self.experiments)[1:] or not is_change:
+            if name not in list(self.experiments)[1:] or not _is_change(allowed):
                 raise ValueError(
                     f"guardrail {name!r} is {allowed!r}: name one of "
                     f"{list(self.experiments)[1:]}, and a finite change that is allowed, not 0"
@@ -260,6 +259,10 @@ class Metrics(TellsCalls):
             for pair in pairs
         ]
         return require_pandas("to_frame").DataFrame(rows)
+
+
+def _is_change(allowed: Any) -> bool:
+    return isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0
 
 
 __all__ = ["Guardrail", "Metrics"]
