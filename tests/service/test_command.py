@@ -32,7 +32,7 @@ class Typed(Served):
     """The command itself, on a port of its own."""
 
     def start(self) -> None:
-        typed = ["posterity.cli", "serve", str(self.folder), "--port", str(self.port)]
+        typed = ["posterity", "serve", str(self.folder), "--port", str(self.port)]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", *typed], stdout=subprocess.PIPE, text=True, env=environment
@@ -108,6 +108,20 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     assert [one["name"] for one in asyncio.run(waits.models("predictors"))] == ["again"]
     with pytest.raises(ValueError, match="401"):
         Client("nobody", client.url).state("predictors", "p")
+
+
+def test_what_the_client_cannot_send_is_told_before_it_asks() -> None:
+    client, row = Client("a token", "http://127.0.0.1:1", tries=1), {"id": "1", "x": [0.0], "y": 1}
+    for kind in ("predictor", "models"):
+        with pytest.raises(ValueError, match=f"kind is '{kind}': give 'experiments' or"):
+            client.models(kind)
+        with pytest.raises(ValueError, match=f"kind is '{kind}': give 'experiments' or"):
+            client.delete(kind, "p")
+    for wrong in (("1", [0.0]), row):
+        with pytest.raises(TypeError, match=r"a row to learn is .*: give \(id, x, y\)"):
+            client.learn_batch("p", [wrong])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a row is None: give its values by name"):
+        client.decide("e", None)  # type: ignore[arg-type]
 
 
 def test_the_examples_of_the_client_and_of_its_page_run(server: Typed) -> None:

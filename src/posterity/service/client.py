@@ -100,7 +100,7 @@ class Client:
 
     def models(self, kind: str) -> list[Answer]:
         """All "experiments" or "predictors", each as in :meth:`state`, in the order of creation."""
-        told: list[Answer] = json.loads(self._send("GET", f"/v1/{kind}", None))[kind]
+        told: list[Answer] = json.loads(self._send("GET", _make_path(kind), None))[kind]
         return told
 
     def delete(self, kind: str, name: str) -> Answer:
@@ -187,7 +187,7 @@ class Client:
         self, predictor: str, rows: Sequence[tuple[str, Values, float]]
     ) -> list[Answer]:
         """Have up to 1,000 rows (id, x, y) learned in one transaction: all of them, or none."""
-        body = {"rows": [{"id": id, "x": _to_json(x), "y": y} for id, x, y in rows]}
+        body = {"rows": [*map(_name_parts, rows)]}
         told: list[Answer] = self._ask("POST", "predictors", predictor, "/learn/batch", body)[
             "rows"
         ]
@@ -240,8 +240,17 @@ class Client:
         raise AssertionError("unreachable")
 
 
-def _make_path(kind: str, name: str, what: str) -> str:
-    return f"/v1/{kind}/{urllib.parse.quote(name, safe='')}{what}"
+def _make_path(kind: str, name: str | None = None, what: str = "") -> str:
+    if kind not in ("experiments", "predictors"):
+        raise ValueError(f"kind is {kind!r}: give 'experiments' or 'predictors'")
+    return f"/v1/{kind}" + ("" if name is None else f"/{urllib.parse.quote(name, safe='')}{what}")
+
+
+def _name_parts(row: tuple[str, Values, float]) -> Answer:
+    """A row to learn, as the service takes it."""
+    if hasattr(row, "keys") or len(row) != 3:
+        raise TypeError(f"a row to learn is {row!r}: give (id, x, y)")
+    return {"id": row[0], "x": _to_json(row[1]), "y": row[2]}
 
 
 def _in_thread(
@@ -293,6 +302,8 @@ def _to_json(x: Values) -> Any:
     """A row; values that are none, as NaN is, are null, as missing ones are sent."""
     if isinstance(x, str) or hasattr(x, "columns"):
         raise TypeError("a table is no row: give rows one by one, as table.to_dict('records') has")
+    if not hasattr(x, "__iter__"):
+        raise TypeError(f"a row is {x!r}: give its values by name, or in their order")
     if not hasattr(x, "keys"):
         return [None if _is_missing(value) else value for value in x]
     named: Any = x
