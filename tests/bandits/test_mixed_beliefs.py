@@ -118,3 +118,15 @@ def test_a_quantile_takes_few_steps_however_narrow_an_arm_is(
     assert next(count) <= 12
     monkeypatch.undo()
     assert_allclose(found, beliefs._apart().quantile(0.841), rtol=1e-10)
+
+
+@pytest.mark.parametrize("level", [0.001, 0.841, 0.999])
+def test_a_quantile_may_lie_many_spreads_away(level: float) -> None:
+    """Sixty steps that were no longer than the spread ended at half of a Cauchy's 99.9%."""
+    heavy = np.array([[0.14, 0.17, 0.69], [1.0, 50.0, 50.0], [0.0, 0.1, -0.1], [1.25, 1.0, 1e-3]])
+    rare = np.array([[0.99, 0.006, 0.004], [9.0, 9.0, 9.0], [-3.4, 6.7, 3.3], [2e-3, 7.0, 1.3]])
+    beliefs = make_beliefs([heavy[:, :, None], rare[:, :, None]], np.ones((1, 2), dtype=bool))
+    assert isinstance(beliefs, MixedBeliefs)
+    weights, df, loc, scale = beliefs.tables[:, :, 0]
+    z = (beliefs.quantile(level)[0] - loc) / scale
+    assert_allclose((weights * _standard_t.cdf(z, df)).sum(axis=0), level, rtol=1e-5)

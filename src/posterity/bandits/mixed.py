@@ -119,28 +119,30 @@ class MixedBeliefs:
     def _solve(self, level: float) -> Array:
         """Quantiles by Newton's steps on the scale of normal scores, in a bracket.
 
-        There a distribution function of one hill is nearly straight. No step is longer than the
-        spread: where the one wide component of many has led far out, a slope there tells nothing.
+        There a distribution function of one hill is nearly straight. The first step is no longer
+        than the spread, and each may be twice as long as the one before: where the one wide
+        component of many has led far out, a slope there tells nothing.
         """
         weights, df, loc, scale = self.tables
         score = ndtri(level)
         spread = (weights * (scale + np.abs(loc - self.mean))).sum(axis=0)
         x = self.mean + score * spread
         low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
+        longest = spread
         for _ in range(MOST_STEPS):
             z = (x - loc) / scale
             with np.errstate(all="ignore"):
                 u = ndtri((weights * _standard_t.cdf(z, df)).sum(axis=0))
                 density = (weights * _standard_t.pdf(z, df) / scale).sum(axis=0)
                 step = (score - u) * np.exp(-0.5 * u * u) / (np.sqrt(2.0 * np.pi) * density)
-                step = np.clip(step, -spread, spread)
+                step = np.clip(step, -longest, longest)
                 low, high = np.where(u < score, x, low), np.where(u < score, high, x)
                 middle = 0.5 * (low + high)
-            beyond = np.where(u < score, x + spread, x - spread)
+            beyond = np.where(u < score, x + longest, x - longest)
             there = np.where(np.isfinite(middle), middle, beyond)
             inside = (x + step > low) & (x + step < high)
             settled = np.abs(step) <= np.maximum(LAST_STEP * spread, ROUNDING * np.abs(x))
-            x = np.where(inside | settled, x + step, there)
+            x, longest = np.where(inside | settled, x + step, there), 2.0 * longest
             if settled.all():
                 break
         return np.asarray(x)
