@@ -266,6 +266,9 @@ def test_features_of_arms_by_name() -> None:
     for bandit in (rows, named):
         bandit.learn(X, ["a", "b"] * 4, rewards).add_arm("c", [1.0, 1.0]).retire_arm("a")
     assert named.decide([2.0]).expected == pytest.approx(rows.decide([2.0]).expected)
+    for uneven in ({"a": [1.0], "b": [0.0, 2.0]}, {"a": 1.0, "b": 2.0}):
+        with pytest.raises(ValueError, match="give a list of as many numbers for each arm"):
+            Bandit(**how, arm_features=uneven).arms_  # noqa: B018 - it begins when asked
     with pytest.raises(ValueError, match=r"arm_features has the arms \['a'\]"):
         Bandit(**how, arm_features={"a": [1.0]}).arms_  # noqa: B018 - it begins when asked
     with pytest.raises(ValueError, match=r"as in add_arm\(name, features\)"):

@@ -239,6 +239,11 @@ def order_features(features: Any, names: Sequence[Any]) -> Any:
             f"arm_features has the arms {list(features)}, and the arms are {list(names)}: give "
             "features of each"
         )
+    if len(shapes := {np.shape(features[name]) for name in names}) > 1 or shapes == {()}:
+        raise ValueError(
+            f"arm_features are {dict(features)}: give a list of as many numbers for each arm, as "
+            "in {'red': [1.0, 0.5], 'blue': [0.0, 2.0]}"
+        )
     return [features[name] for name in names]
 
 
