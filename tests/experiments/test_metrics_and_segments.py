@@ -318,3 +318,29 @@ def test_a_segment_without_estimate_has_the_mean_of_the_others() -> None:
     three = Segments("B", ("x", "y", "z"), np.array([900, 900, 3]), *ends, 1.0, 0.95, False)
     assert three.means[2] == pytest.approx(0.2, abs=0.01)
     assert three.half_widths[2] > three.half_widths[0]
+
+
+def test_segments_of_a_ratio_have_the_effects_on_their_own_ratios() -> None:
+    """Beside the ratio of all, one of many sessions would seem to lose where others gain."""
+    rng = np.random.default_rng(0)
+    arms, names = rng.integers(2, size=40_000), rng.choice(["many", "few"], size=40_000)
+    sessions = 1.0 + rng.poisson(np.where(names == "few", 1.0, 5.0))
+    clicks = rng.binomial(sessions.astype(int), 0.3 + 0.1 * arms * (names == "few"))
+    test = Experiment([0, 1]).observe_rows(arms, clicks, per=sessions, segments=names)
+    few, many = test.segments_[0].means
+    for name, found, effect in (("few", few, 0.1), ("many", many, 0.0)):
+        own = [(arms == arm) & (names == name) for arm in (0, 1)]
+        ratios = [clicks[rows].sum() / sessions[rows].sum() for rows in own]
+        assert found == pytest.approx(ratios[1] - ratios[0], abs=1e-3)
+        assert found == pytest.approx(effect, abs=0.01)
+    assert test.segments_[0].differ
+
+
+def test_a_segment_of_a_ratio_waits_for_denominators_of_each_arm() -> None:
+    arms, clicks, sessions = draw_users(np.random.default_rng(1), 4000)
+    names = np.where(np.arange(4000) % 3 > 0, "x", "y")
+    sessions = np.where((names == "y") & (arms == 1), 0.0, sessions)
+    test = Experiment([0, 1]).observe_rows(
+        arms, clicks * (sessions > 0.0), per=sessions, segments=names
+    )
+    assert np.isfinite(test.segments_[0].variances).tolist() == [True, False]

@@ -16,7 +16,7 @@ from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, make_frame
 from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
-from posterity.experiments.segments import Segments, compare_segments
+from posterity.experiments.segments import Part, Segments, compare_segments
 from posterity.experiments.stopping import ArmSummaries, Decision, Stop
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ class Estimates:
     is_binary_: bool
     _counts: Array
     _contrasts: Contrasts
-    _segments: dict[str, Contrasts]
+    _segments: dict[str, Part]
     _ratio: SampleRatio
     _linearized: Linearized | None
     _decision: Decision | None

@@ -18,7 +18,7 @@ from posterity.experiments.hints import OTHER_ARGUMENTS, OUR_NAMES, TEXT_HINT
 from posterity.experiments.linearized import Linearized
 from posterity.experiments.looks import Look, keep_look
 from posterity.experiments.ratio import SampleRatio
-from posterity.experiments.segments import add_rows, read_segments
+from posterity.experiments.segments import Part, add_rows, read_segments
 from posterity.experiments.stopping import AnytimeValid, Decision, Stop
 from posterity.io.rounds import (
     RoundColumns,
@@ -162,7 +162,7 @@ class Experiment(Estimates, TellsCalls):
         self._linearized: Linearized | None = None
         self._rewards: RewardModel = reward_model(model, count, reward_range)
         self._contrasts = Contrasts(count)
-        self._segments: dict[str, Contrasts] = {}
+        self._segments: dict[str, Part] = {}
         self._planned_end: Contrasts | None = None
         self._looks: tuple[Look, ...] = ()
         self._ratio = SampleRatio(count)
@@ -206,8 +206,7 @@ class Experiment(Estimates, TellsCalls):
             p_new and so on.
         segment : str, optional
             A covariate, such as the country, between whose values the effect may differ:
-            ``segments_`` says how much it does. Of a ratio, how far a segment lies from the whole
-            is multiplied by its share of ``per`` beside its share of rows.
+            ``segments_`` says how much it does.
         missing : {"error", "skip", "mean", "level"}
             What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
             rows: a missing category is a level, and a missing number the mean of this table so far.
@@ -300,11 +299,11 @@ class Experiment(Estimates, TellsCalls):
             if self.cap is not None:
                 piece = replace(piece, rewards=np.minimum(piece.rewards, self.cap))
             is_known = self._counts.min() >= _LEARNED_FIRST and not self._arms_without_per
-            piece, shares = self._linearize(piece), self._shares_of(piece)
+            given, piece, shares = piece, self._linearize(piece), self._shares_of(piece)
             self._contrasts.is_bounded = self._read_range(piece)
             expected = self._rewards.predict(piece.X)
             if is_known:
-                self._score(piece, expected, shares)
+                self._score(piece, given, expected, shares)
             self._ratio.add(piece.arms, shares)
             self._rewards.learn(piece.X, piece.arms, piece.rewards)
             self._counts = self._counts + np.bincount(piece.arms, minlength=len(self.arms))
@@ -313,13 +312,13 @@ class Experiment(Estimates, TellsCalls):
                 self._planned_end = copy.copy(self._contrasts)
             self._look()
 
-    def _score(self, piece: Rounds, expected: Array, shares: Array) -> None:
+    def _score(self, piece: Rounds, given: Rounds, expected: Array, shares: Array) -> None:
         """Add rows to what is known of all, and to what is known of their segments."""
         if self._contrasts.rows == 0:
             self._contrasts.pivot = float(expected.mean())
         self._contrasts.add(piece.arms, piece.rewards, expected, shares)
         if piece.segments is not None:
-            self._segments = add_rows(self._segments, self._contrasts, piece, expected, shares)
+            self._segments = add_rows(self._segments, self._contrasts, given, expected, shares)
 
     def _linearize(self, piece: Rounds) -> Rounds:
         """The rows, with rewards whose means are ratios of sums where they are divided."""

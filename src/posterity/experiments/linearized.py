@@ -43,6 +43,11 @@ class Linearized:
         """Before any row."""
         return cls(np.zeros((3, n_arms)))
 
+    @property
+    def is_known(self) -> bool:
+        """True once each arm has a denominator above 0."""
+        return bool((self.sums[2] > 0.0).all())
+
     def add(self, arms: NDArray[np.intp], rewards: Array, per: Array) -> Self:
         """With more rows."""
         count = self.sums.shape[1]

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
+from posterity.experiments.linearized import Linearized
 from posterity.experiments.pairs import describe_effect
 from posterity.io.rounds import Rounds
 from posterity.sequential import WEIGHTS, compute_sizes
@@ -172,9 +173,17 @@ class Segments:
         return f"The effect of {self.arm} differs between segments: from {least} to {most}."
 
 
+@dataclass(frozen=True)
+class Part:
+    """The rows of one segment: what they say, and the ratios of its own arms."""
+
+    contrasts: Contrasts
+    ratios: Linearized
+
+
 def compare_segments(
     arms: Sequence[Any],
-    contrasts: Mapping[str, Contrasts],
+    segments: Mapping[str, Part],
     whole: Contrasts,
     *,
     level: float,
@@ -183,13 +192,13 @@ def compare_segments(
     """What each arm but the first does in segments; their errors share what the level leaves."""
     each = 1.0 - (1.0 - level) / max(len(arms) - 1, 1)
     found = []
-    parts = list(contrasts.values())
+    parts = [one.contrasts for one in segments.values()]
     for place, arm in enumerate(arms[1:], start=1):
         known = np.array([np.isfinite(one.compute_half_widths(level)[place, 0]) for one in parts])
         found.append(
             Segments(
                 arm,
-                tuple(contrasts),
+                tuple(segments),
                 np.array([one.rows for one in parts], dtype=np.float64),
                 np.array([one.differences[place, 0] for one in parts]),
                 np.where(known, [one.variances[place, 0] for one in parts], np.inf),
@@ -202,13 +211,16 @@ def compare_segments(
 
 
 def add_rows(
-    segments: Mapping[str, Contrasts],
+    segments: Mapping[str, Part],
     whole: Contrasts,
     rows: Rounds,
     expected: Array,
     shares: Array,
-) -> dict[str, Contrasts]:
+) -> dict[str, Part]:
     """What is known of segments with more rows, which ``whole`` has already.
+
+    Rewards that are divided become those of the segment's own ratios: beside the ratio of all, a
+    segment of many sessions would seem to lose where others gain.
 
     Raises
     ------
@@ -219,11 +231,22 @@ def add_rows(
     names, which = np.unique(np.asarray(rows.segments), return_inverse=True)
     for place, name in enumerate(names.tolist()):
         own = which == place
-        part = copy.copy(known.get(name) or Contrasts(whole.n_arms, pivot=whole.pivot))
+        former = known.get(name) or Part(
+            Contrasts(whole.n_arms, pivot=whole.pivot), Linearized.of(whole.n_arms)
+        )
+        part, ratios = copy.copy(former.contrasts), former.ratios
+        arms, rewards, is_known = rows.arms[own], rows.rewards[own], True
+        if rows.per is not None:
+            per = rows.per[own]
+            ratios = ratios.add(arms, rewards, per)
+            is_known = ratios.is_known
+            before = former.ratios if former.ratios.is_known else ratios
+            rewards = before.convert(arms, rewards, per)
         # Rare rewards that a segment has not shown are as large as in others.
         part.is_bounded, part.largest = whole.is_bounded, whole.largest
-        part.add(rows.arms[own], rows.rewards[own], expected[own], shares[own])
-        known[name] = part
+        if is_known:
+            part.add(arms, rewards, expected[own], shares[own])
+        known[name] = Part(part, ratios)
     if len(known) > _MOST:
         raise ValueError(
             f"there are more than {_MOST} segments, {next(reversed(known))!r} among them: give a "
