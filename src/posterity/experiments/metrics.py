@@ -138,7 +138,7 @@ class Metrics(TellsCalls):
             if name not in list(self.experiments)[1:] or not _is_change(allowed):
                 raise ValueError(
                     f"guardrail {name!r} is {allowed!r}: name one of "
-                    f"{list(self.experiments)[1:]}, and a finite change that is allowed, not 0"
+                    f"{list(self.experiments)[1:]}, and a change that is allowed, not 0 or infinite"
                 )
 
     def __repr__(self) -> str:
