@@ -344,3 +344,12 @@ def test_a_segment_of_a_ratio_waits_for_denominators_of_each_arm() -> None:
         arms, clicks * (sessions > 0.0), per=sessions, segments=names
     )
     assert np.isfinite(test.segments_[0].variances).tolist() == [True, False]
+
+
+def test_numbers_of_a_segment_are_names() -> None:
+    """A missing one was the mean of those before, and each of these means a segment."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"arm": rng.integers(2, size=3000), "y": rng.normal(size=3000)})
+    frame["code"] = np.where(rng.random(3000) < 0.05, np.nan, rng.integers(1, 4, size=3000))
+    test = Experiment([0, 1]).observe(frame, reward="y", segment="code", missing="level")
+    assert test.segments_[0].names == ("1", "2", "3", "missing")

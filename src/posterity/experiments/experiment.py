@@ -206,7 +206,8 @@ class Experiment(Estimates, TellsCalls):
             p_new and so on.
         segment : str, optional
             A covariate, such as the country, between whose values the effect may differ:
-            ``segments_`` says how much it does.
+            ``segments_`` says how much it does. Numbers are names, too; what did not come in the
+            first rows is "others".
         missing : {"error", "skip", "mean", "level"}
             What a missing value does, as in :func:`posterity.io.open_table`. "level" keeps all
             rows: a missing category is a level, and a missing number the mean of this table so far.
@@ -221,10 +222,10 @@ class Experiment(Estimates, TellsCalls):
             if not isinstance(name, str | None):
                 raise TypeError(f"{what} is {name!r}: name one column; Metrics has several rewards")
         features = [covariates] if isinstance(covariates, str) else list(covariates)
-        features += [] if segment is None or segment in features else [segment]
-        columns = RoundColumns(
-            arm=arm, reward=reward, per=per, propensities=propensities, features=features
-        )
+        split = [] if segment is None else [segment]
+        features += [name for name in split if name not in features]
+        columns = RoundColumns(arm=arm, reward=reward, per=per, propensities=propensities)
+        columns = replace(columns, features=features, categories=split)
         rounds = open_rounds(table, columns, arms=self.arms, missing=missing, levels=self._levels)
         if self._features not in (None, rounds.feature_names):
             raise ValueError(

@@ -258,8 +258,6 @@ def add_rows(
 def read_segments(X: Array, names: Sequence[str], column: str) -> NDArray[np.str_]:
     """(n,) the value of a covariate in each row, as text, from its columns of X."""
     places = [at for at, name in enumerate(names) if name.startswith(f"{column}=")]
-    if not places:
-        return np.array([f"{value:g}" for value in X[:, list(names).index(column)]])
     levels = np.array([*(names[at].removeprefix(f"{column}=") for at in places), _OTHERS])
     # A level that is new is 0 in all columns.
     shown = np.column_stack([X[:, places], np.full(len(X), 0.5)])

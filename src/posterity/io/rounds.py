@@ -141,6 +141,7 @@ class RoundColumns:
     propensity: str | None = None
     propensities: Mapping[Any, str] | str | None = None
     features: Sequence[str] | None = None
+    categories: Sequence[str] = ()  # features of which numbers are names, too
     drop: Sequence[str] = ()
     id: str | None = None
 
@@ -273,7 +274,7 @@ def open_rounds(
         Encoding(
             drop_first=False,
             levels=known,
-            categories=tuple(known),
+            categories=(*known, *columns.categories),
             holes=is_word(missing, "level"),
         ),
     )
