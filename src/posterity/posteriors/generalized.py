@@ -510,7 +510,8 @@ class GeneralizedPosterior(CorrectsSkewness):
         in the end to rounding, or at once ``within`` standard deviations.
         """
         phi, share = self.statistics.phi, choose_stride(len(rows), self.n_coefficients)
-        rough, fit = not within, cast(Any, None)
+        fit: Any = None
+        rough = not within
         steps = SecantSteps(near=1.0, shortest=0.1, longest=2.0, least=0.1)
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
