@@ -96,6 +96,9 @@ def _integrate_rows(arms: Sequence[Any], allowed: Mask) -> Array:
         shared = certain / np.maximum(certain.sum(axis=1, keepdims=True), 1)
         probabilities = np.where(certain, mass[:, None] * shared, probabilities)
     probabilities[~can_win] = 0.0
+    total = probabilities.sum(axis=1, keepdims=True)
+    # Beliefs so wide that no number lies between their quantiles: each arm that can win may be it.
+    probabilities = np.where((total > 0.0) & np.isfinite(total), probabilities, can_win)
     return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
