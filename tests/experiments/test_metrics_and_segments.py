@@ -283,3 +283,17 @@ def test_a_segment_without_estimate_has_the_mean_of_the_others() -> None:
     three = Segments("B", ("x", "y", "z"), np.array([900, 900, 3]), *ends, 1.0, 0.95, False)
     assert three.means[2] == pytest.approx(0.2, abs=0.01)
     assert three.half_widths[2] > three.half_widths[0]
+
+
+def test_what_rises_too_much_does_not_beat() -> None:
+    """More seconds are no victory, and arms alone are no experiment."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"arm": rng.choice(["old", "new"], 4000)})
+    frame["sold"] = frame["seconds"] = rng.normal(size=4000) + (frame["arm"] == "new")
+    arms = ["old", "new"]
+    both = {"sold": Experiment(arms), "seconds": Experiment(arms)}
+    report = Metrics(both, guardrails={"seconds": 0.3}).observe(frame).report()
+    assert "sold: new beats old: +" in report
+    assert "seconds: new is above old: +" in report
+    with pytest.raises(ValueError, match="give one for each metric"):
+        Metrics({"sold": arms})  # type: ignore[dict-item]

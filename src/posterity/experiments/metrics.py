@@ -101,7 +101,11 @@ class Metrics:
     def __init__(
         self, experiments: Mapping[str, Experiment], guardrails: Mapping[str, float] | None = None
     ) -> None:
-        if not experiments or not isinstance(experiments, Mapping):
+        if (
+            not experiments
+            or not isinstance(experiments, Mapping)
+            or not all(isinstance(one, Experiment) for one in experiments.values())
+        ):
             raise ValueError(
                 f"experiments are {experiments!r}: give one for each metric, as in "
                 "{'bought': Experiment(arms), 'spent': Experiment(arms)}"
@@ -118,7 +122,7 @@ class Metrics:
         for name, allowed in self.guardrails.items():
             if name not in list(self.experiments)[1:] or not allowed:
                 raise ValueError(
-                    f"guardrail {name!r} is {allowed}: name one of "
+                    f"guardrail {name!r} is {allowed}: name one of the metrics after the first, "
                     f"{list(self.experiments)[1:]}, and a change that is allowed, not 0"
                 )
 
@@ -217,7 +221,11 @@ class Metrics:
             [
                 self.primary.verdict_,
                 f"What to do next: {self.next_step_}.",
-                *(f"{name}: {pair}" for name, pairs in self.pairs_.items() for pair in pairs),
+                *(
+                    f"{name}: {pair.describe('is above' if name in self.guardrails else 'beats')}"
+                    for name, pairs in self.pairs_.items()
+                    for pair in pairs
+                ),
                 *map(str, self.guardrails_),
             ]
         )
