@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -90,18 +90,18 @@ def _follow(test: Experiment) -> list[dict[str, Any]]:
 
 def _make_metrics(settings: Settings, source: Source) -> Metrics:
     """The reward, which decides, and others, of the same arms."""
-    test, guardrails = _experiment(settings, source), settings.guardrails or {}
+    arms, guardrails = list(read_arms(source, settings.arm)), settings.guardrails or {}
     others = dict.fromkeys([*(settings.also or ()), *guardrails])
     if settings.reward in others:
         raise ValueError(f"{settings.reward!r} is the reward: name other columns beside it")
-    plain = replace(settings, cap=None, reward_range=None)
-    return Metrics(
-        {settings.reward: test} | {name: _experiment(plain, source) for name in others}, guardrails
-    )
+    # What else is said of the reward is in its unit.
+    plain = replace(settings, cap=None, reward_range=None, smallest_effect=0.0, model="linear")
+    made = {settings.reward: _experiment(settings, arms)}
+    return Metrics(made | {name: _experiment(plain, arms) for name in others}, guardrails)
 
 
-def _experiment(settings: Settings, source: Source) -> Experiment:
-    arms = list(read_arms(source, settings.arm))
+def _experiment(settings: Settings, found: Sequence[Any]) -> Experiment:
+    arms = list(found)
     by_text = {str(arm): arm for arm in arms}
     for name in (settings.control, *(settings.shares or ())):
         if name is not None and name not in by_text:
@@ -171,7 +171,7 @@ def _list_segments(settings: Settings, test: Experiment) -> list[NamedTable]:
     head = ("segment", "rows", "effect", "interval")
     return [
         (
-            f"Effect of {one.arm} by {settings.segment}",
+            f"Effect of {one.arm} by {settings.segment} (intervals hold together, at this look)",
             head,
             [
                 (
@@ -211,13 +211,7 @@ def _make_rows(test: Experiment) -> list[EstimateRow]:
         if arm != control:
             ends = row.effect / scale, row.low / scale, row.high / scale
             effect, interval = _write_effect(*ends, test.is_binary_)
-        cells = (
-            str(arm),
-            f"{row.rows:,}",
-            format_number(row.mean) + unit,
-            effect,
-            interval,
-        )
+        cells = (str(arm), f"{row.rows:,}", format_number(row.mean) + unit, effect, interval)
         lines.append(EstimateRow(str(arm), cells, row.effect, row.low, row.high))
     return lines
 

@@ -25,6 +25,8 @@ def solve_triangle(
     array([1., 2.])
     """
     columns = right[:, None] if right.ndim == 1 else right
+    if triangle.flags.c_contiguous:  # in the order of Fortran that is its transpose: no copy
+        triangle, lower, transposed = triangle.T, not lower, not transposed
     solved = dtrsm(1.0, triangle, columns, lower=int(lower), trans_a=int(transposed))
     return np.asarray(solved[:, 0] if right.ndim == 1 else solved)
 

@@ -29,9 +29,10 @@ SMALL_SIGNAL = 0.002
 NEGLIGIBLE, NEGLIGIBLE_A_ROW, MOST_STEPS = 1e-7, 1e-7, 100
 # The change of sites, in posterior standard deviations, that ends a search.
 TOLERANCE = 1e-5
-# If the last change of sites is larger than this, accelerated steps have diverged; the size and
-# number of the damped steps that are then made.
-DIVERGED_CHANGE, DAMPING, MOST_DAMPED_STEPS = 0.1, 0.3, 400
+# If the last change of sites, the gain of one more step, or the length of any is larger than these,
+# accelerated steps have diverged; the size and number of the damped steps that are then made.
+DIVERGED_CHANGE, DIVERGED_GAIN, DIVERGED_LENGTH = 0.1, 0.01, 1e6
+DAMPING, MOST_DAMPED_STEPS = 0.3, 400
 # Size of a step that is not accelerated, as all rows move at once; it shrinks where steps grow.
 FIRST_STEP_SIZE, STEP_SIZE_DECAY, SMALLEST_STEP_SIZE = 0.8, 0.7, 0.05
 # Number of earlier steps that accelerate the next, and the largest ratio of two steps' lengths. A
@@ -177,6 +178,7 @@ class Found(NamedTuple):
     sweep: Sweep
     at: Array
     sites: Array
+    gain: float  # of one more step of the coordinates, in nats
 
 
 def search(
@@ -198,7 +200,7 @@ def search(
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # where steps lead away
             found = _iterate(data, rule, begun, sites, noise, close, Acceleration(), MOST_STEPS)
-        if found.sweep.change <= DIVERGED_CHANGE:
+        if found.sweep.change <= DIVERGED_CHANGE and found.gain <= DIVERGED_GAIN:
             return found
     except LinAlgError:  # no matrix of sites that went astray is positive definite
         pass
@@ -219,11 +221,11 @@ def _iterate(
     for _ in range(most):
         prior = rule.prior(at)
         sweep = data.sweep(prior, sites)
-        found = Found(sweep, at, sites)
         step, gain, metric = np.zeros(len(at)), 0.0, np.ones(len(at))
         tau = noise(sweep, prior)
         if tau is not None:
             step, gain, metric = rule.step(at, sweep, tau)
+        found = Found(sweep, at, sites, gain)
         if gain < close.gain and sweep.change < close.change:
             break
         new = method.advance(
@@ -268,7 +270,7 @@ class Acceleration:
     def advance(self, at: Array, step: Array, metric: Array) -> Array:
         """Return the next point, given a point and its step; ``metric`` measures distances."""
         length = float(np.linalg.norm(metric * step))
-        if not np.isfinite(length):  # LAPACK would write about it on the terminal
+        if not length < DIVERGED_LENGTH:  # what comes back from there is another mode, if any
             raise LinAlgError("the steps lead away")
         if length > GROWTH_LIMIT * self._length:
             self._points, self._steps = [], []
