@@ -189,7 +189,7 @@ PYTHON = {
     "TARIFF.relativities(MIXED_ROWS, LINE)": "must be finite and not negative",
     "LABELS.relativities(X)": "summary(base='first')",
     "MIXED.relativities(MIXED_ROWS)": "contrast('the factor', one, other)",
-    "POISSON.leave_one_out(X, COUNTS)": "to_arviz(model, X, y)",
+    "POISSON.leave_one_out(X, COUNTS)": "compare(models, X, y)",
     # several levels at once, and misspelt names
     "LINEAR.predict_interval(X, level=(0.5, 0.9))": "give one level, as in 0.95",
     "POISSON.predict_interval(X, level=[80, 95])": "give one level, as in 0.95",

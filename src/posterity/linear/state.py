@@ -44,7 +44,7 @@ OUR_NAMES = {
     "idata": "posterity.adapters.arviz.to_arviz(model, X, y)",
     "lambda_": "prior_precision_ * noise_precision_",
     "learn_many": "partial_fit(X, y)",
-    "leave_one_out": "posterity.adapters.arviz.to_arviz(model, X, y)",
+    "leave_one_out": "posterity.evaluation.compare(models, X, y); linear models have it",
     "llf": "log_evidence_",
     "loo": LOO,
     "nobs": "n_observations_",
