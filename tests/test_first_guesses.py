@@ -43,6 +43,7 @@ ROBUST = BayesianRobustRegression().fit(X, Y)
 PIPE = make_pipeline(StandardScaler(), BayesianLinearRegression()).fit(X, Y)
 MIXED_ROWS = X.assign(g=GROUPS)
 MIXED = Model("y ~ age + (1 | g)").fit(MIXED_ROWS.assign(y=Y))
+TARIFF = BayesianPoissonRegression().fit(MIXED_ROWS, np.minimum(COUNTS, 1))
 SEVERAL = BayesianLinearRegression().fit(X[["age"]], X[["size", "hour"]])
 PROPENSITIES = ("propensity", "propensities")
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
@@ -182,6 +183,13 @@ PYTHON = {
     "BayesianLinearRegression().fit(X, Y.to_frame('y')).predict(X)": None,
     "BayesianLinearRegression().fit(X[:1], Y[:1]).predict_interval(X[:1])": None,
     "BayesianLinearRegression().fit(X, np.ones(N)).predict_interval(X[:2])": None,
+    "BayesianGeneralizedLinear('weibull').fit(X, np.full((N, 2), 3.0))": "Censored(Weibull())",
+    "BayesianRobustRegression().fit(X, X[['age', 'size']])": "fit a model for each column",
+    "TARIFF.relativities(MIXED_ROWS, 'age')": "exposure is the text 'age'",
+    "TARIFF.relativities(MIXED_ROWS, LINE)": "must be finite and not negative",
+    "LABELS.relativities(X)": "summary(base='first')",
+    "MIXED.relativities(MIXED_ROWS)": "contrast('the factor', one, other)",
+    "POISSON.leave_one_out(X, COUNTS)": "compare(models, X, y)",
     # several levels at once, and misspelt names
     "LINEAR.predict_interval(X, level=(0.5, 0.9))": "give one level, as in 0.95",
     "POISSON.predict_interval(X, level=[80, 95])": "give one level, as in 0.95",

@@ -70,6 +70,7 @@ def test_concordance_and_brier_scores_are_those_of_their_definitions() -> None:
         elif time[i] > 2.5:
             total += (1.0 - alive) ** 2 / stay
     assert_allclose(scores.brier, [total / 60], rtol=1e-12)
+    assert_allclose(score_survival(predictive, y, 2.5).brier, scores.brier)
 
 
 def test_the_share_alive_and_its_variance_are_those_of_r() -> None:

@@ -353,3 +353,17 @@ def test_numbers_of_a_segment_are_names() -> None:
     frame["code"] = np.where(rng.random(3000) < 0.05, np.nan, rng.integers(1, 4, size=3000))
     test = Experiment([0, 1]).observe(frame, reward="y", segment="code", missing="level")
     assert test.segments_[0].names == ("1", "2", "3", "missing")
+
+
+def test_what_rises_too_much_does_not_beat() -> None:
+    """More seconds are no victory, and arms alone are no experiment."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"arm": rng.choice(["old", "new"], 4000)})
+    frame["sold"] = frame["seconds"] = rng.normal(size=4000) + (frame["arm"] == "new")
+    arms = ["old", "new"]
+    both = {"sold": Experiment(arms), "seconds": Experiment(arms)}
+    report = Metrics(both, guardrails={"seconds": 0.3}).observe(frame).report()
+    assert "sold: new beats old: +" in report
+    assert "seconds: new is above old: +" in report
+    with pytest.raises(ValueError, match="give one for each metric"):
+        Metrics({"sold": arms})  # type: ignore[dict-item]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,3 +39,27 @@ def test_what_has_none_is_refused() -> None:
     numbers = BayesianGeneralizedLinear(Gaussian(1.0)).fit(POLICIES, COUNTS)
     with pytest.raises(ValueError, match="there are no relativities"):
         numbers.relativities(POLICIES)
+
+
+def test_levels_are_read_as_those_learned() -> None:
+    codes = pd.DataFrame({"zone": np.tile([1.0, 2.0], 200), "a=b": ["x", "y", None, "x"] * 100})
+    model = BayesianPoissonRegression(categorical_features=["zone", "a=b"], missing="level")
+    table = model.fit(codes, np.minimum(COUNTS, 1)).relativities(codes)
+    assert table["factor"].tolist() == ["zone"] * 2 + ["a=b"] * 3
+    assert table["rows"].tolist() == [200, 200, 200, 100, 100]
+    assert table["exposure"].tolist() == [200.0, 200.0, 200.0, 100.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "exposure", "message"),
+    [
+        (POLICIES, "years", "exposure is the text 'years'"),
+        (POLICIES, YEARS[:5], "one for each row"),
+        (POLICIES, -YEARS, "not negative"),
+        (POLICIES.rename(columns={"zone": "Zone"}), YEARS, "Zone"),
+    ],
+)
+def test_what_can_not_be_summed_is_refused(rows: Any, exposure: Any, message: str) -> None:
+    model = BayesianPoissonRegression().fit(POLICIES, COUNTS)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.relativities(rows, exposure)

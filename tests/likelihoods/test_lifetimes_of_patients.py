@@ -86,3 +86,15 @@ def test_survival_falls_its_band_holds_it_and_the_hazard_grows():
     assert (np.diff(model.predict_hazard(X[:5], times[1:])) > 0.0).all()
     middle = model.predict_distribution(X[:5]).median()
     assert_allclose(np.diag(model.predict_survival(X[:5], middle)), 0.5)
+
+
+def test_hazards_of_the_first_time_and_of_times_that_no_life_reaches() -> None:
+    rng = np.random.default_rng(0)
+    X, lives = rng.normal(size=(60, 1)), rng.gamma(3.0, size=60)
+    model = BayesianGeneralizedLinear(Weibull(1.7)).fit(X, lives)
+    hazards = model.predict_hazard([[0.0]], [0.0, 10.0, 20.0, 60.0])[0]
+    # By Gauss and Hermite's rule of 80 nodes, but for the last, 1.58, which rounding makes 3e-20.
+    assert_allclose(hazards, [0.0, 1.040548, 1.415812, np.nan], rtol=1e-5, atol=1e-100)
+    model = BayesianGeneralizedLinear(Exponential()).fit(X, lives)
+    first, second = model.predict_hazard([[0.0]], [0.0, 1e-6])[0]
+    assert first == pytest.approx(second, rel=1e-5)

@@ -149,3 +149,11 @@ def test_a_density_is_of_one_of_several_targets(ax: Any) -> None:
     plot_posterior_density(model, ax, coefficients=("hour", "load"), target="y1")
     left, right = ax.get_xlim()
     assert left < model.coef_[1, 0] < right
+
+
+def test_intervals_of_a_frame_of_polars(ax: Any) -> None:
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"of": ["a", "b"], "mean": [1.0, 2.0], "low": [0, 1], "high": [2, 3]})
+    plot_intervals(table, ax, label="of")
+    assert shown(ax) == ["a", "b"]
+    assert shown(plot_intervals(table, Figure().subplots())) == ["0", "1"]

@@ -337,7 +337,8 @@ class JointPrediction:
         for target in targets:
             if isinstance(target, str):
                 if self.names is None or target not in self.names:
-                    there = "have no names" if self.names is None else f"are {list(self.names)}"
+                    numbers = f"have no names: give a number from 0 to {q - 1}"
+                    there = numbers if self.names is None else f"are {list(self.names)}"
                     raise ValueError(f"there is no target {target!r}: the targets {there}")
                 places.append(self.names.index(target))
                 continue

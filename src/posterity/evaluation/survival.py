@@ -144,7 +144,7 @@ def score_survival(
     (0.7, array([0.2, 0.1]))
     """
     ends = read_lifetimes(y)
-    asked = _choose_times(ends) if times is None else read_floats(times, "times")
+    asked = _choose_times(ends) if times is None else np.atleast_1d(read_floats(times, "times"))
     return _summarise(_score_rows(predictive, ends, asked, np.random.default_rng(rng)), asked)
 
 
@@ -211,7 +211,7 @@ def progressive_survival(
     """
     check_learns(model)
     batch_rows = check_count("batch_rows", batch_rows, 1)
-    asked = None if times is None else read_floats(times, "times")
+    asked = None if times is None else np.atleast_1d(read_floats(times, "times"))
     parts: list[_ScoredRows] = []
     rng, n_rows = np.random.default_rng(0), 0
     for batch in limit_batches(stream, y, sample_weight, batch_rows, None, read_lifetimes):

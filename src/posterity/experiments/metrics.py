@@ -240,7 +240,11 @@ class Metrics(TellsCalls):
             [
                 self.primary.verdict_,
                 f"What to do next: {self.next_step_}.",
-                *(f"{name}: {pair}" for name, pairs in self.pairs_.items() for pair in pairs),
+                *(
+                    f"{name}: {pair.describe('is above' if name in self.guardrails else 'beats')}"
+                    for name, pairs in self.pairs_.items()
+                    for pair in pairs
+                ),
                 *map(str, self.guardrails_),
             ]
         )

@@ -64,8 +64,12 @@ class Pair:
         return -self.smallest_effect < self.low and self.high < self.smallest_effect
 
     def __str__(self) -> str:
+        return self.describe("beats")
+
+    def describe(self, verb: str) -> str:
+        """The pair in a sentence; ``verb`` is what an arm of a higher mean does to the other."""
         if self.is_decided:
-            return f"{self.arm} beats {self.other}: {self._describe_effect()}."
+            return f"{self.arm} {verb} {self.other}: {self._describe_effect()}."
         if not math.isfinite(self.low + self.high):
             return f"{self.arm} against {self.other}: too few rows yet."
         if self.is_alike:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.distributions.guesses import tell_call
+from posterity.linear.inputs import read_points, read_weights
 
 
 class HasRelativities:
@@ -37,7 +38,8 @@ class HasRelativities:
         Raises
         ------
         ValueError
-            If coefficients are no logs of ratios, or ``X`` has no factors of the model.
+            If coefficients are no logs of ratios, ``X`` has no factors of the model or lacks one of
+            its columns, or an exposure is negative.
 
         Examples
         --------
@@ -53,27 +55,22 @@ class HasRelativities:
         ratio = self._likelihood().ratio
         if not ratio:
             raise ValueError("coefficients are no logs of ratios here: there are no relativities")
-        levels: dict[str, list[str]] = {}
-        for name in self.summary().index:
-            factor, is_level, value = str(name).partition("=")
-            if is_level and factor in getattr(X, "columns", ()):
-                levels.setdefault(factor, []).append(value)
-        if not levels:
+        known, columns = getattr(self, "categories_", None), getattr(X, "columns", ())
+        if known is None or not any(one.name in columns for one in known.each):
             raise ValueError(
                 "X has no column of text or categories that the model learned: give the data frame "
                 "that it was fitted to"
             )
-        years = np.broadcast_to(np.asarray(1.0 if exposure is None else exposure, float), len(X))
+        rows = read_points(self, X)
+        years = read_weights(exposure, len(rows), "exposure")
         parts = []
-        for factor, known in levels.items():
-            rows = pd.DataFrame({"level": np.asarray(X[factor]).astype(str), "exposure": years})
-            sums = rows.groupby("level")["exposure"].agg(["sum", "count"]).reindex(known)
-            sums = sums.fillna(0.0)
-            table = self.summary(level, base={factor: str(sums["sum"].idxmax())})
-            table = table.loc[[f"{factor}={value}" for value in known]]
-            told = {"factor": factor, "level": known}
+        for one in known.each:
+            numbers, size = rows[:, one.place].astype(np.intp), len(one.levels) + 1
+            sums, counts = np.bincount(numbers, years, size)[1:], np.bincount(numbers, None, size)
+            table = self.summary(level, base={one.name: one.levels[int(np.argmax(sums))]})
+            table = table.loc[[f"{one.name}={value}" for value in one.levels]]
+            told = {"factor": one.name, "level": one.levels}
             ends = {"relativity": ratio, "low": f"{ratio}_low", "high": f"{ratio}_high"}
             told |= {name: table[column].to_numpy(float) for name, column in ends.items()}
-            told |= {"exposure": sums["sum"].to_numpy(), "rows": sums["count"].to_numpy(int)}
-            parts.append(pd.DataFrame(told))
+            parts.append(pd.DataFrame({**told, "exposure": 1.0 * sums, "rows": counts[1:]}))
         return pd.concat(parts, ignore_index=True)

@@ -14,6 +14,11 @@ from posterity.linear.inputs import read_target, read_weights
 
 Array = NDArray[np.float64]
 
+# Stands for time 0, of which there may be no density.
+FIRST_TIME = 1e-300
+# Rounding is 1e-4 of the probability to be alive where that is as small.
+LEAST_ALIVE = 1e-12
+
 
 class PredictsSurvival:
     """A model whose targets may be times until something ends."""
@@ -91,7 +96,8 @@ class PredictsSurvival:
     def predict_hazard(self, X: Any, times: ArrayLike, *, offset: ArrayLike | None = None) -> Array:
         """(n, k) rates at which targets that are larger than each time (k,) end there.
 
-        Density over survival; of rows that are alike, so that the frail go first.
+        Density over survival; of rows that are alike, so that the frail go first. NaN at times that
+        one in 10^12 does not reach.
 
         Examples
         --------
@@ -103,7 +109,10 @@ class PredictsSurvival:
         array([[0.5, 0.5]])
         """
         predictive, asked = self._predictive(X, offset), _read_times(times)
-        return np.asarray(predictive.pdf(asked) / predictive.sf(asked)).T
+        begun = np.where(asked == 0.0, FIRST_TIME, asked)
+        alive = np.asarray(predictive.sf(begun))
+        known = alive > LEAST_ALIVE
+        return np.where(known, predictive.pdf(begun) / np.where(known, alive, 1.0), np.nan).T
 
 
 def _read_times(times: ArrayLike) -> Array:

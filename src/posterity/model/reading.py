@@ -49,6 +49,7 @@ OUR_NAMES = {
     "plot": "posterity.plots.plot_intervals(model.summary()), or plot_curve(name)",
     "explain": "summary(), or average_effects(frame)",
     "predict_survival": "predict_distribution(frame).sf(time)",
+    "relativities": "contrast('the factor', one, other), or summary()",
 }
 
 

@@ -71,10 +71,11 @@ def plot_intervals(
     if missing:
         has = ", ".join(map(str, table.columns))
         raise ValueError(f"the table has no column {missing[0]!r}: it has {has}")
-    names = table.index if label is None else table[label]
-    ends = table[["low", "high"]].to_numpy(dtype=float)
-    mean = table[estimate].to_numpy(dtype=float)
-    ax = draw_intervals(ax, [str(name) for name in names], mean, [(ends, "interval")], reference)
+    # Frames of Polars have no index, and rows are numbers.
+    names = getattr(table, "index", range(len(table))) if label is None else table[label]
+    mean, *ends = (np.asarray(table[name], dtype=float) for name in (estimate, "low", "high"))
+    bands = [(np.column_stack(ends), "interval")]
+    ax = draw_intervals(ax, [str(name) for name in names], mean, bands, reference)
     ax = finish(ax, "Estimates with intervals", x=estimate, y="", grid="x")
     legend_above(ax, 2)
     return ax
