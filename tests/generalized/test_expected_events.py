@@ -173,3 +173,11 @@ def test_a_count_without_a_maximum_is_not_a_class() -> None:
     with pytest.warns(UserWarning, match="counts that are all 0") as caught:
         model.fit(np.arange(6.0)[:, None], np.zeros(6))
     assert "class" not in str(caught[0].message)
+
+
+@pytest.mark.parametrize(("n", "p"), [(60, 3), (200, 10)])
+def test_as_many_events_as_came_where_a_line_separates_them(n: int, p: int) -> None:
+    """Far from where the mode is: ten of its standard deviations."""
+    X = np.random.default_rng([n, p]).normal(size=(n, p))
+    y = (X[:, 0] > 0.0).astype(int)
+    assert count_expected(LABELS().fit(X, y), X) == pytest.approx(y.sum(), abs=0.05)

@@ -15,9 +15,14 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import check_estimator
 
-from posterity import BayesianNegativeBinomialRegression, BayesianPoissonRegression
+from posterity import (
+    BayesianGeneralizedLinear,
+    BayesianNegativeBinomialRegression,
+    BayesianPoissonRegression,
+)
 from posterity.evaluation import progressive_validation
 from posterity.forgetting import Stabilized
+from posterity.likelihoods import LinearNegativeBinomial, NegativeBinomial, Poisson
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -333,3 +338,15 @@ def test_batches_without_events_say_little_whatever_their_exposure(seed: int) ->
         sd = model.posterior_.std()
         assert ((sd > 0.1) & (sd < 100.0)).all()
         assert (model.intercept_ + X @ model.coef_ < 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [Poisson(), NegativeBinomial(), LinearNegativeBinomial()])
+@pytest.mark.parametrize("n", [5, 200])
+def test_counts_that_are_all_0_say_how_large_a_rate_may_be(kind, n: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    model = BayesianGeneralizedLinear(kind)
+    with pytest.warns(UserWarning, match="counts that are all 0"):
+        model.fit(X, np.zeros(n))
+    assert 1.0 < model.posterior_.std()[0] < 10.0
+    assert (model.posterior_.std() < 10.0).all()
+    assert (model.predict(X[:3]) < 1.0).all()

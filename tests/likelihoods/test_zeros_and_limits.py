@@ -20,6 +20,7 @@ from posterity.likelihoods import (
     Truncated,
     Weibull,
     ZeroInflated,
+    moment_sites,
 )
 
 ETA = np.array([-1.0, 0.3, 1.5])
@@ -198,3 +199,14 @@ def test_hardly_anything_between_limits_lies_at_the_nearer_one():
     assert_allclose(given.mean(), [1.0, 9.0], rtol=1e-6)
     assert_allclose(given.logpmf(np.array([1.0, 9.0])), 0.0)
     assert_allclose(given.cdf(np.array([1.0, 8.0])), [1.0, 0.0], atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [Poisson(), NegativeBinomial(0.4)])
+def test_a_positive_count_of_a_tiny_rate_is_one(given):
+    likelihood, eta = Hurdle(given, 1.0), np.array([-1000.0, -40.0, -30.0])
+    ones, twos = likelihood.log_density(np.ones(3), eta), likelihood.log_density(np.full(3, 2), eta)
+    assert_allclose(ones, np.log(0.5), rtol=1e-12)
+    assert_allclose(np.diff(twos), np.diff(eta), rtol=1e-9)
+    sites = moment_sites(likelihood, np.ones(1), np.zeros(1), np.full(1, 1e4))
+    assert np.isfinite(sites.target).all()
+    assert np.isfinite(sites.log_normalizer).all()

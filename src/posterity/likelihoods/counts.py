@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betainc, betaincc, expit, gammaln, pdtr, pdtrc
+from scipy.special import betainc, expit, gammaln, pdtr, pdtrc
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.distributions.any_mixture import solved_quantile
@@ -173,9 +173,9 @@ class QuadraticVariance(Counts):
 
     def log_tails(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """By the incomplete beta function."""
-        more, n = self.known * _rate(eta), np.floor(y) + 1.0
-        given = 1.0 / self.known, n, 1.0 / (1.0 + more)
-        return log_both_tails(y, betainc(*given), betaincc(*given))
+        excess, r, n = np.asarray(eta) + np.log(self.known), 1.0 / self.known, np.floor(y) + 1.0
+        up_to, above = betainc(r, n, expit(-excess)), betainc(n, r, expit(excess))
+        return log_both_tails(y, up_to, above)
 
     def distribution(self, eta: Array) -> Any:
         """Negative binomial of the rate exp(eta)."""

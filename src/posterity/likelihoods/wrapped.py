@@ -104,4 +104,6 @@ class Wrapped(Likelihood):
     def _tail(self, log_probability: Array, end: Array, eta: Array) -> Array:
         """Where it is too small for a float, the density there, which falls as it does."""
         lost = np.isneginf(log_probability) & np.isfinite(end)
+        if not lost.any():
+            return log_probability
         return np.where(lost, self.likelihood.log_density(end, eta), log_probability)

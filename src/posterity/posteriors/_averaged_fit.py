@@ -45,8 +45,8 @@ LARGEST_VARIANCE = 4.0
 # Largest variance of eta, relative to that at the mode where it is above 1, and largest move of its
 # mean, in standard deviations at the mode, beyond which averages have run away: of a likelihood
 # that is flat far out, as of angles and of inverse Gaussian amounts, they tell ever less there, and
-# an open prior does not hold them.
-RUNAWAY, FARTHEST = 1e4, 4.0
+# an open prior does not hold them. Labels that a line separates move up to ten by right.
+RUNAWAY, FARTHEST = 1e4, 12.0
 # Variance of eta in any row, of noise relative to it: below, one round from the mode is enough, and
 # none where it would change what is known by no more than this.
 SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03

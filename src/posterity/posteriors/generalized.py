@@ -80,7 +80,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     An intercept with a flat prior is exactly flat in :meth:`fit`. Rows that come one after another
     can have no site while nothing at all is known of their eta: the first of them is then believed
-    to be Normal(0, 10^2), once for each open direction.
+    to be Normal(0, 10^2), once for each open direction. So too in :meth:`fit` where all targets
+    leave eta open, as counts that are all 0 do.
 
     Examples
     --------
@@ -476,6 +477,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
+        if len(rows) > 1 and self.known.is_open(rows.y):
+            self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)
         else:
