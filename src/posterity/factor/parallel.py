@@ -17,9 +17,9 @@ from threadpoolctl import ThreadpoolController
 # Multiply-adds below which starting a thread costs more than it saves (about 0.2 ms of work).
 SMALLEST_SHARE = 2_000_000
 # Columns below which BLAS starts no threads, and up to which they cost more than they save in a
-# singular value decomposition (measured to 1,000 on two cores, where they never paid). Beside other
+# singular value decomposition (measured to 2,000 on two cores, where they never paid). Beside other
 # programs on the same cores they cost 50 times that: each waits for one that does not run.
-WITHOUT_THREADS, FEW_COLUMNS = 16, 1000
+WITHOUT_THREADS, FEW_COLUMNS = 16, 2000
 
 
 def count_workers() -> int:
