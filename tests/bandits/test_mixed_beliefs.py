@@ -130,3 +130,13 @@ def test_a_quantile_may_lie_many_spreads_away(level: float) -> None:
     weights, df, loc, scale = beliefs.tables[:, :, 0]
     z = (beliefs.quantile(level)[0] - loc) / scale
     assert_allclose((weights * _standard_t.cdf(z, df)).sum(axis=0), level, rtol=1e-5)
+
+
+def test_equal_rewards_of_equal_contexts_are_stored() -> None:
+    """They leave no noise, and an evidence without end: such a file could not be read."""
+    bandit = Bandit(BayesianLinearRegression(forgetting="adaptive"), ["a", "b"], rng=0)
+    for _ in range(2):
+        for arm in "ab":
+            bandit.learn([0.5], arm, 1.0)
+    chances = bandit.propensities([0.5])
+    assert_allclose(loads(dumps(bandit)).propensities([0.5]), chances)

@@ -59,7 +59,9 @@ class MixedBeliefs:
     def std(self) -> Array:
         """(n, K) standard deviations."""
         weights, df, loc, scale = self.tables
-        within = np.where(weights > 0.0, np.square(scale) * _standard_t.variance(df), 0.0)
+        some = (weights > 0.0) & (scale > 0.0)
+        within = np.square(scale, where=some, out=np.zeros_like(scale))
+        within[some] *= np.broadcast_to(_standard_t.variance(df), some.shape)[some]
         return np.sqrt((weights * (within + np.square(loc - self.mean))).sum(axis=0))
 
     @cached_property

@@ -230,29 +230,39 @@ def add_rows(
     known = dict(segments)
     names, which = np.unique(np.asarray(rows.segments), return_inverse=True)
     for place, name in enumerate(names.tolist()):
-        own = which == place
         former = known.get(name) or Part(
             Contrasts(whole.n_arms, pivot=whole.pivot), Linearized.of(whole.n_arms)
         )
-        part, ratios = copy.copy(former.contrasts), former.ratios
-        arms, rewards, is_known = rows.arms[own], rows.rewards[own], True
-        if rows.per is not None:
-            per = rows.per[own]
-            ratios = ratios.add(arms, rewards, per)
-            is_known = ratios.is_known
-            before = former.ratios if former.ratios.is_known else ratios
-            rewards = before.convert(arms, rewards, per)
-        # Rare rewards that a segment has not shown are as large as in others.
-        part.is_bounded, part.largest = whole.is_bounded, whole.largest
-        if is_known:
-            part.add(arms, rewards, expected[own], shares[own])
-        known[name] = Part(part, ratios)
+        known[name] = _add_own(former, whole, rows, which == place, expected, shares)
     if len(known) > _MOST:
         raise ValueError(
             f"there are more than {_MOST} segments, {next(reversed(known))!r} among them: give a "
             "column of few values, such as the country"
         )
     return known
+
+
+def _add_own(
+    former: Part,
+    whole: Contrasts,
+    rows: Rounds,
+    own: NDArray[np.bool_],
+    expected: Array,
+    shares: Array,
+) -> Part:
+    part, ratios = copy.copy(former.contrasts), former.ratios
+    arms, rewards, is_known = rows.arms[own], rows.rewards[own], True
+    if rows.per is not None:
+        per = rows.per[own]
+        ratios = ratios.add(arms, rewards, per)
+        is_known = ratios.is_known
+        before = former.ratios if former.ratios.is_known else ratios
+        rewards = before.convert(arms, rewards, per)
+    # Rare rewards that a segment has not shown are as large as in others.
+    part.is_bounded, part.largest = whole.is_bounded, whole.largest
+    if is_known:
+        part.add(arms, rewards, expected[own], shares[own])
+    return Part(part, ratios)
 
 
 def read_segments(X: Array, names: Sequence[str], column: str) -> NDArray[np.str_]:

@@ -30,10 +30,10 @@ NOT_FINITE = frozenset({
     "Panel.columns", "Panel.values", "Start.variance", "RareFeatureScales.low",
     "RareFeatureScales.high", "FactorizationPosterior.log_evidence", "Spread.df",
 })  # fmt: skip
-# Where one end of an interval may be infinite.
+# Where one end of an interval may be infinite, or equal rows leave no noise.
 INFINITE = frozenset({
-    "SkewedRows.y", "SparsePosterior.targets", "StartRows.y", "Truncated.high", "Truncated.low",
-    "WindowRows.y",
+    "Choice.log_evidence", "SkewedRows.y", "SparsePosterior.targets", "StartRows.y",
+    "Truncated.high", "Truncated.low", "WindowRows.y",
 })  # fmt: skip
 SIGNED = frozenset({"phase", "ends"})
 NOT_NEGATIVE = frozenset({

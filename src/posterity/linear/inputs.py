@@ -80,9 +80,10 @@ def read_target(y: Any, n_numbers: int = 1) -> Array:
     if _is_plain(y, 1):
         return cast(Array, y)
     refuse_masked(y, "y")
-    if np.ndim(y) == 2 and np.shape(y)[1] > 1:
+    shape = getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
-            f"y should be a 1d array, got an array of shape {np.shape(y)}: fit a model for each "
+            f"y should be a 1d array, got an array of shape {shape}: fit a model for each "
             "column; the two ends of lifetimes have a likelihood such as Censored(Weibull())"
         )
     try:

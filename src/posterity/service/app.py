@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
@@ -228,6 +228,14 @@ async def _openapi(_: Request) -> Response:
     return JSONResponse(describe_api())
 
 
+def _describe_body(body: Any, described: Mapping[Any, Any]) -> dict[str, Any]:
+    if body is bytes:
+        file = {"schema": {"type": "string", "format": "binary"}}
+        return {"content": {"application/octet-stream": file}}
+    shown = {"schema": described[body], "example": EXAMPLES[body]}
+    return {"required": True, "content": {"application/json": shown}}
+
+
 def describe_api() -> dict[str, Any]:
     """The description of all endpoints, as OpenAPI has it."""
     bodies = [endpoint.body for endpoint in ENDPOINTS if endpoint.body not in (None, bytes)]
@@ -252,13 +260,8 @@ def describe_api() -> dict[str, Any]:
             },
             "security": [{"token": []}] if endpoint.role else [],
         }
-        if endpoint.body is bytes:
-            file = {"schema": {"type": "string", "format": "binary"}}
-            operation["requestBody"] = {"content": {"application/octet-stream": file}}
-        elif endpoint.body is not None:
-            shown = {"schema": described[endpoint.body], "example": EXAMPLES[endpoint.body]}
-            content = {"application/json": shown}
-            operation["requestBody"] = {"required": True, "content": content}
+        if endpoint.body is not None:
+            operation["requestBody"] = _describe_body(endpoint.body, described)
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
