@@ -80,7 +80,7 @@ def read_target(y: Any, n_numbers: int = 1) -> Array:
     if _is_plain(y, 1):
         return cast(Array, y)
     refuse_masked(y, "y")
-    shape = getattr(y, "shape", ())
+    shape: Any = getattr(y, "shape", ())
     if len(shape) == 2 and shape[1] > 1:
         raise ValueError(
             f"y should be a 1d array, got an array of shape {shape}: fit a model for each "
