@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -42,3 +44,16 @@ def test_a_frozen_distribution_is_scipys() -> None:
     np.testing.assert_array_equal(
         quick.rvs(size=3, random_state=rng(0)), plain.rvs(size=3, random_state=rng(0))
     )
+
+
+@pytest.mark.parametrize(
+    ("family", "shapes", "place"),
+    [
+        (stats.binom, (8, 0.3), {}),
+        (stats.norm, (1.0, 2.0), {}),
+        (stats.gamma, (2.0,), {"scale": 3.0}),
+    ],
+)
+def test_a_quick_distribution_ends_where_scipys_does(family: Any, shapes: Any, place: Any) -> None:
+    quick, slow = freeze(family, *shapes, **place), family(*shapes, **place)
+    assert (quick.a, quick.b) == (slow.a, slow.b)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 from scipy.special import gammaln, log_expit, logsumexp
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._components import Components, components
+from posterity.distributions.triangles import solve_triangle
 from posterity.generalized import (
     BayesianLogisticRegression,
     BayesianPoissonRegression,
@@ -274,4 +274,4 @@ def _draw_noise(posterior: LinearPosterior, size: int, rng: np.random.Generator)
 def _draw_from_root(root: Array, size: int, rng: np.random.Generator) -> Array:
     """Draws (size, p) of Normal(0, (root'root)^-1)."""
     normal = rng.standard_normal((len(root), size))
-    return np.asarray(solve_triangular(root, normal, check_finite=False)).T
+    return np.asarray(solve_triangle(root, normal)).T

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
+from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ def predictor(graph: Graph, posterior: LinearPosterior) -> tuple[str, str]:
     """Mean and leverage, each (n, 1), of a posterior of one factor at the rows of ``X``."""
     offset = int(posterior.intercept)
     coefficients = posterior.coefficients()
-    inverse = solve_triangular(posterior.factor.root, np.eye(posterior.n_coefficients))
+    inverse = solve_triangle(posterior.factor.root, np.eye(posterior.n_coefficients))
     mean = graph.apply("MatMul", graph.rows, coefficients[offset:, None])
     whitened = graph.apply("MatMul", graph.rows, inverse[offset:])
     if offset:

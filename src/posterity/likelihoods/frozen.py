@@ -23,6 +23,7 @@ def freeze(family: Any, *shapes: Any, **place: Any) -> Any:
     """
     frozen = copy(_freeze_once(family))
     frozen.args, frozen.kwds = shapes, place
+    frozen.a, frozen.b = family._get_support(*family._parse_args(*shapes, **place)[0])
     return frozen
 
 
