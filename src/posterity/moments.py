@@ -52,6 +52,3 @@ def count_effective_errors(moments: Array) -> Array:
     squares, fourth = moments[2], moments[4]
     ratios = np.square(squares) / np.where(fourth > 0.0, fourth, 1.0)
     return np.asarray(np.where(fourth > 0.0, ratios, 0.0))
-
-
-__all__ = ["compute_moments", "count_effective_errors", "merge_moments"]

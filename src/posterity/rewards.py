@@ -267,6 +267,3 @@ def reward_model(
 def _add_constant_column(X: Array) -> Array:
     """Replace contexts without features by a constant column."""
     return X if X.shape[1] else np.zeros((len(X), 1))
-
-
-__all__ = ["RewardModel", "reward_model"]

@@ -107,6 +107,3 @@ def _read_container_limit(path: str) -> float:
         return float(Path(path).read_text())  # "max" where there is none
     except (ValueError, OSError):
         return math.inf
-
-
-__all__ = ["check_memory", "check_model_memory", "escaped", "machine_memory"]

@@ -175,6 +175,3 @@ class LowerBound:
         self._rows += len(x)
         self._sum, self._squares = float(sums[-1]), float(squares[-1])
         self._bets, self._log_capital = float(staked[-1]), float(log_capital[-1])
-
-
-__all__ = ["WEIGHTS", "LowerBound", "compute_power", "compute_sizes", "sequence_radius"]

@@ -130,15 +130,3 @@ class Undo:
 def make_branch(model: Any) -> Any:
     """A branch of any model: its own way to make one, or a deep copy."""
     return model._branch() if hasattr(model, "_branch") else copy.deepcopy(model)
-
-
-__all__ = [
-    "AtomicModel",
-    "Undo",
-    "atomic",
-    "get_free_lock",
-    "get_lock",
-    "hold_model_lock",
-    "make_branch",
-    "run_steps",
-]

@@ -171,6 +171,3 @@ def make_beliefs(tables: Sequence[Array], allowed: Mask) -> StudentBeliefs | Mix
         return MixedBeliefs(whole, allowed)
     df, mean, scale = whole[1:, 0]
     return StudentBeliefs(mean, scale, df, np.ascontiguousarray(allowed))
-
-
-__all__ = ["MixedBeliefs", "make_beliefs"]

@@ -140,6 +140,3 @@ def match_columns(
     one, other = (np.column_stack([np.ones(len(places)), each(places)]) for each in (mine, its))
     size = np.maximum(np.sqrt(np.mean(one**2, axis=0)), TINY)
     return np.asarray(np.linalg.lstsq(one / size, other, rcond=ROUNDING)[0] / size[:, None])
-
-
-__all__ = ["GrowingDomain", "count_spans", "find_near", "match_columns", "spread_evenly"]

@@ -71,6 +71,3 @@ def decisions(X: Array, digits: NDArray[Any]) -> tuple[NDArray[Any], Array, Arra
         parts.append((made.arms, rewards, made.propensities))
     arms, earned, chances = (np.concatenate(part) for part in zip(*parts, strict=True))
     return arms, earned, chances
-
-
-__all__ = ["decisions", "load_digits_in_mixed_order", "run"]

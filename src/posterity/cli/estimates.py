@@ -50,6 +50,3 @@ def print_lines(
         table.add_row(*(escape(cells[number]) for number in filled))
     console.print()
     console.print(table)
-
-
-__all__ = ["finite", "format_number", "print_lines"]

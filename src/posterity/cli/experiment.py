@@ -272,6 +272,3 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "cap": "" if settings.cap is None else f"{settings.cap:g}",
         "level": f"{settings.level:g}",
     }
-
-
-__all__ = ["Settings", "run"]

@@ -150,6 +150,3 @@ def _collect_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", UserWarning)
         yield remarks
     remarks.extend(dict.fromkeys(str(each.message) for each in caught))
-
-
-__all__ = ["Settings", "run"]

@@ -82,12 +82,3 @@ def describe_formula_model(model: Model, level: float) -> dict[str, Any]:
         "coefficients": rows,
         "prior_std_learned": [],
     }
-
-
-__all__ = [
-    "describe_formula_model",
-    "learning_rows",
-    "make_formula_model",
-    "open_formula_table",
-    "predict_shares",
-]

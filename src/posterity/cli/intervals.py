@@ -68,6 +68,3 @@ def report_intervals(
         text = intervals_report(about, remarks, header, lines, over_time, along, unit, tables)
         write_text(text, page)
     print_notes(notes, quiet=settings.quiet, page=page)
-
-
-__all__ = ["IntervalSettings", "report_intervals"]

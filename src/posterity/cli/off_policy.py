@@ -137,6 +137,3 @@ def _format_value(settings: Settings) -> dict[str, str]:
         "propensity": settings.propensity or settings.propensities or "",
         "level": f"{settings.level:g}",
     }
-
-
-__all__ = ["Settings", "run"]

@@ -93,6 +93,3 @@ def check_place(path: str, option: str = "--output") -> Path:
             f"{place.parent} is not a folder: create it first, or give another {option}"
         )
     return place
-
-
-__all__ = ["InputPath", "OutputPath", "ReplacedPath", "check_outputs", "check_place"]

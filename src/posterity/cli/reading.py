@@ -42,6 +42,3 @@ def describe_format(text: TextFormat) -> dict[str, Any]:
         for name, value in found.items()
         if value != getattr(usual, name)
     }
-
-
-__all__ = ["Reading", "describe_format"]

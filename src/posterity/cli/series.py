@@ -192,6 +192,3 @@ def _number_rows(names: NDArray[Any]) -> NDArray[np.int64]:
     numbers = np.empty(len(names), dtype=np.int64)
     numbers[order] = np.arange(len(names)) - np.repeat(first, counts)
     return numbers
-
-
-__all__ = ["Columns", "Frame", "as_typed", "without_hours"]

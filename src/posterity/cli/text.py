@@ -61,6 +61,3 @@ def print_notes(notes: Iterable[str], *, quiet: bool, page: Path | None = None) 
         click.echo(f"note: {escaped(note)}", err=True)
     if page is not None:
         click.echo(f"The report is in {page}", err=True)
-
-
-__all__ = ["console", "escape", "print_json", "print_notes", "table"]

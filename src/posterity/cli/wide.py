@@ -128,6 +128,3 @@ def describe_wide(model: Any, level: float) -> dict[str, Any]:
             for place in order
         ],
     }  # fmt: skip
-
-
-__all__ = ["ModelSettings", "build_wide", "describe_wide", "open_wide_table"]

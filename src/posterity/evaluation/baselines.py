@@ -234,6 +234,3 @@ def _baseline(name: str, sums: FloatArray) -> Baseline:
 
 def _skill(of_model: float, of_baseline: float) -> float:
     return 1.0 - of_model / of_baseline if 0.0 < of_baseline < math.inf else math.nan
-
-
-__all__ = ["Baseline"]

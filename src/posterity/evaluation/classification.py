@@ -300,11 +300,3 @@ def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterat
         for start in range(0, len(labels), batch_rows):
             rows = slice(start, start + batch_rows)
             yield take_rows(X, rows), labels[rows], None if weight is None else weight[rows]
-
-
-__all__ = [
-    "Calibration",
-    "ClassStretches",
-    "ClassificationResult",
-    "progressive_classification",
-]

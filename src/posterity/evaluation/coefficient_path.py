@@ -195,6 +195,3 @@ def _check_followed(model: Any) -> None:
             f"{type(model).__name__} has no posterior_, so there are no coefficients to follow: "
             "give a model of posterity"
         )
-
-
-__all__ = ["CoefficientPath", "follow_coefficients"]

@@ -255,6 +255,3 @@ def _flat(predictive: Any) -> NDArray[np.bool_]:
         return predictive.is_flat()
     low, high = predictive.interval(0.5)
     return ~np.isfinite(high - low)
-
-
-__all__ = ["compare"]

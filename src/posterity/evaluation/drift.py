@@ -150,6 +150,3 @@ def _group_neighbours(along: Stretches) -> tuple[FloatArray, FloatArray, FloatAr
     mean = np.maximum(absolute - largest, 0.0) / others
     square = np.maximum(squares - largest**2, 0.0) / others
     return rows, absolute, np.nan_to_num(np.sqrt(mean) * square**0.25)
-
-
-__all__ = ["DriftPeriod"]

@@ -52,6 +52,3 @@ def merge_validations(results: Iterable[ValidationResult]) -> ValidationResult:
     if not totals:
         raise ValueError("there is no result to merge: give results of at least one row")
     return summarize(add_totals(totals))
-
-
-__all__ = ["merge_validations"]

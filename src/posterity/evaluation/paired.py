@@ -193,6 +193,3 @@ def _compute_mean_losses(sums: FloatArray) -> FloatArray:
     """Mean loss in each stretch by each model, (k, s); NaN where no row was scored."""
     rows = sums[:, 0]
     return np.where(rows > 0, sums[:, 1:].T / np.maximum(rows, 1.0), math.nan)
-
-
-__all__ = ["compare_predictions"]

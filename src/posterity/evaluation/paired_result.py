@@ -241,6 +241,3 @@ def _ratio(mean: float, error: float) -> float:
     if error > 0.0:
         return mean / error
     return 0.0 if mean == 0.0 else math.copysign(math.inf, mean)
-
-
-__all__ = ["PairedComparison", "PairedDifference"]

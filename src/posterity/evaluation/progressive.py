@@ -233,6 +233,7 @@ def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
 
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
+    """Levels of intervals as they were given, all between 0 and 1; or a message."""
     if isinstance(levels, (int, float)):
         raise TypeError(f"levels must be a sequence of numbers, as in levels=({levels},)")
     checked = tuple(dict.fromkeys(float(level) for level in levels))
@@ -243,6 +244,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
 
 
 def check_count(name: str, value: int, least: int) -> int:
+    """The number, whole and at least the least; or a message."""
     try:
         count = index(value)
     except TypeError:
@@ -267,6 +269,3 @@ def _check_model(model: Any) -> None:
         raise TypeError(
             f"{type(model).__name__} predicts labels: use progressive_classification(model, X, y)"
         )
-
-
-__all__ = ["progressive_validation"]

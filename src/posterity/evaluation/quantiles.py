@@ -135,6 +135,3 @@ class _RunningQuantile:
         chosen = places < _KEPT
         self._kept[places[chosen]] = late[chosen]
         self._n += len(y)
-
-
-__all__ = ["QuantileResult", "pinball", "progressive_quantiles"]

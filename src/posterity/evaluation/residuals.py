@@ -78,6 +78,3 @@ class ResidualLedger:
         """Return the residuals of those kept rows that had a width."""
         row, predicted, residual = self._kept[np.isfinite(self._kept).all(axis=1)].T
         return Residuals(row.astype(np.int64), predicted, residual)
-
-
-__all__ = ["Residuals"]

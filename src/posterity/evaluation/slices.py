@@ -197,6 +197,3 @@ def _get_feature(X: Any, feature: Any) -> FloatArray:
         return np.asarray(X[names[feature]], dtype=np.float64)
     values = X[:, feature]
     return np.asarray(values.toarray().ravel() if hasattr(values, "toarray") else values)
-
-
-__all__ = ["SlicedLevels", "SlicedNumbers", "Slices"]

@@ -339,6 +339,3 @@ def _estimate_survival(
     variance = np.concatenate([[0.0], np.cumsum(steps)])
     place = np.searchsorted(ends, asked, side="right")
     return left[place], variance[place]
-
-
-__all__ = ["RiskGroup", "SurvivalScores", "progressive_survival", "score_survival"]

@@ -193,6 +193,3 @@ class Contrasts:
         normal = np.random.default_rng(0).normal(size=(_DRAWS // 2, self.n_arms))
         spread = np.concatenate([normal, -normal]) @ root.T
         return np.asarray(self.differences[:-1, -1] + spread)
-
-
-__all__ = ["FEWEST_EFFECTIVE_REWARDS", "FEWEST_ERRORS", "Contrasts"]

@@ -320,6 +320,3 @@ class Estimates:
 
     def _by_arm(self, values: Array, first: int = 0) -> dict[Any, float]:
         return dict(list(zip(self.arms, values.tolist(), strict=True))[first:])
-
-
-__all__ = ["Estimates"]

@@ -393,6 +393,3 @@ def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
     if not (np.all(shares > 0.0) and abs(shares.sum() - 1.0) < 1e-6):
         raise ValueError(f"allocation is {dict(allocation)}: shares must be above 0 and sum to 1")
     return shares
-
-
-__all__ = ["Experiment"]

@@ -46,5 +46,3 @@ OTHER_ARGUMENTS = {
     "confidence": "level= takes it",
     "power": "plan(baseline, effect, power) says how many rows to plan",
 }
-
-__all__ = ["METRICS_NAMES", "OTHER_ARGUMENTS", "OUR_NAMES", "TEXT_HINT"]

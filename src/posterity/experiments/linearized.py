@@ -62,6 +62,3 @@ class Linearized:
         below = np.where(below > 0.0, below, rows)
         ratio, size = above / below, below / np.maximum(rows, 1.0)
         return np.asarray(ratio[arms] + (rewards - ratio[arms] * per) / size[arms])
-
-
-__all__ = ["Linearized"]

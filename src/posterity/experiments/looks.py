@@ -44,6 +44,3 @@ def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> Any:
         "high": np.ravel([look.high for look in looks]),
     }
     return require_pandas("effects_over_time").DataFrame(columns)
-
-
-__all__ = ["Look", "keep_look", "make_frame"]

@@ -267,6 +267,3 @@ class Metrics(TellsCalls):
 
 def _is_change(allowed: Any) -> bool:
     return isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0
-
-
-__all__ = ["Guardrail", "Metrics"]

@@ -129,6 +129,3 @@ def compute_lifts(means: Array, variances: Array, errors: Array) -> tuple[Array,
         low, high = (middle - root) / below - 1.0, (middle + root) / below - 1.0
     known = (below > 0.0) & (means > 0.0) & np.isfinite(low + high)
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)
-
-
-__all__ = ["LONGEST_WAIT", "Pair", "compute_lifts", "describe_effect"]

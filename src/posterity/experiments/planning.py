@@ -131,6 +131,3 @@ def _round_up(rows: float) -> int:
     """To three digits."""
     unit = 10.0 ** max(math.floor(math.log10(rows)) - 2, 0)
     return int(math.ceil(rows / unit) * unit)
-
-
-__all__ = ["plan"]

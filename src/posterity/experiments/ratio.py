@@ -66,6 +66,3 @@ class SampleRatio:
     def p_value(self) -> float:
         """The smallest so far; below 0.05 at any time in at most 5% of right allocations."""
         return float(np.exp(-self.largest_log_wealth))
-
-
-__all__ = ["SampleRatio"]

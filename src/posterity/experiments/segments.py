@@ -272,6 +272,3 @@ def read_segments(X: Array, names: Sequence[str], column: str) -> NDArray[np.str
     # A level that is new is 0 in all columns.
     shown = np.column_stack([X[:, places], np.full(len(X), 0.5)])
     return np.asarray(levels[shown.argmax(axis=1)])
-
-
-__all__ = ["Segments", "add_rows", "compare_segments", "read_segments"]

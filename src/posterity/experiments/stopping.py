@@ -185,6 +185,3 @@ class Rows(Stop):
             return None
         means = np.where(np.isfinite(summaries.means), summaries.means, -np.inf)
         return int(means.argmax()), f"has the largest mean of {summaries.rows:,} rows"
-
-
-__all__ = ["AnyRule", "AnytimeValid", "ArmSummaries", "Decision", "ExpectedLoss", "Rows", "Stop"]

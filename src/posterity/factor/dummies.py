@@ -81,6 +81,3 @@ def _extend(start: int, stop: int, shares: Array, meet: NDArray[np.bool_]) -> in
         filled += float(shares[end])
         end += 1
     return end
-
-
-__all__ = ["Dummies", "find_dummies", "find_sums_to_one"]

@@ -382,13 +382,3 @@ def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
     longer: NDArray[Any] = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
-
-
-__all__ = [
-    "GroupBank",
-    "NotInGroupError",
-    "have_equal_targets",
-    "predict_rows",
-    "solve_groups",
-    "whiten_groups",
-]

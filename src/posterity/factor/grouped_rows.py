@@ -165,6 +165,3 @@ def shares(count: int, width: int, rows_each: int = ROWS_A_TRIANGLE) -> list[tup
     """Cut ``count`` triangles into one run for each core that is worth starting."""
     parts = len(split_rows(count * rows_each * (1 if rows_each == 1 else width), width + 1))
     return list(pairwise(count * part // parts for part in range(parts + 1)))
-
-
-__all__ = ["GroupedRows", "check_together", "number_keys", "shares", "sort_rows"]

@@ -52,6 +52,3 @@ def places(q: int, ld: int) -> Places:
     """Return the places of the upper triangle (q, q) in the memory of (q, ld), row by row."""
     rows, columns = np.triu_indices(q)
     return rows * ld + columns
-
-
-__all__ = ["packed", "places", "unpacked", "unpacked_rows"]

@@ -217,6 +217,3 @@ def _invert_front(triangle: Array, rest: Array, below: Array) -> Array:
         inverse[:width, width:] = -across.T
         own += scaled.T @ across
     return inverse
-
-
-__all__ = ["SparseCholesky"]

@@ -330,6 +330,3 @@ def _find_targets(fronts: tuple[Front, ...], lower: csc_array, columns: Places) 
 
 def _size(width: int, below: int) -> int:
     return width * (width + 1) // 2 + width * below
-
-
-__all__ = ["Front", "SparsityPattern", "find_sparsity_pattern"]

@@ -50,6 +50,3 @@ def of_target(factor: Factor, target: int | Sequence[int]) -> Factor:
     one.residual_root[...] = np.linalg.norm(left) if len(some) == 1 else np.linalg.qr(left)[1]
     one.set_triangle(one.triangle, factor.count, factor.seen)
     return one
-
-
-__all__ = ["for_targets", "of_target"]

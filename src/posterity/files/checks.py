@@ -363,5 +363,3 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "SoftmaxPosterior": _softmax,
     "RecentRows": _check_recent_rows,
 }
-
-__all__ = ["MOST_RUNS", "check"]

@@ -170,6 +170,3 @@ def _array(entry: Any, data: memoryview) -> AnyArray:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-__all__ = ["BEGINNING", "DTYPES", "NAMES", "check_beginning", "pack", "unpack"]

@@ -231,6 +231,3 @@ def _make_splines(basis: Any) -> None:
     if basis.smooth and not all(np.isfinite(one).all() for one in basis.bends_):
         raise ValueError("the bends of a spline are not finite")
     basis._use(splines)
-
-
-__all__ = ["Decoder"]

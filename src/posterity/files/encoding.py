@@ -213,6 +213,3 @@ def _make_refusal(value: Any, where: str) -> ModelFileError:
         "posterity's own models, bases, strategies and likelihoods, and runs no code when it is "
         "loaded; use one of these, or joblib.dump, which is for files that you trust"
     )
-
-
-__all__ = ["Encoder", "Node"]

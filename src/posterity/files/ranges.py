@@ -142,6 +142,3 @@ def _find_problem(where: str, key: str, value: Any) -> str:
     if not NOT_NEGATIVE.isdisjoint((key, where)) and low < 0.0:
         return f"is {low}, and can't be negative"
     return ""
-
-
-__all__ = ["LARGEST", "check_numbers"]

@@ -333,5 +333,3 @@ RELATIONS: dict[str, Callable[[Any], bool]] = {
     "ProbabilityMap": _check_probability_map,
     "Ensemble": _check_ensemble,
 }
-
-__all__ = ["RELATIONS", "check_parameters", "know_features"]

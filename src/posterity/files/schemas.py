@@ -84,5 +84,3 @@ def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any,
 
 READERS: dict[Any, Callable[[dict[str, Any], Mapping[str, AnyArray]], tuple[Any, dict[str, Any]]]]
 READERS = {1: _read_1}
-
-__all__ = ["NEWEST", "READERS", "read", "write"]

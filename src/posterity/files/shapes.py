@@ -109,6 +109,3 @@ def have_shapes(name: str, made: Any) -> bool:
             if length != expected:
                 return False
     return True
-
-
-__all__ = ["have_shapes"]

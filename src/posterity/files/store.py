@@ -195,6 +195,3 @@ def _read_content(path: Path) -> bytes:
         start = file.read(container.BEGINNING)
         container.check_beginning(start, status.st_size)
         return start + file.read()
-
-
-__all__ = ["dumps", "load", "load_with_notes", "loads", "loads_with_notes", "save"]

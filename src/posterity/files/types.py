@@ -90,6 +90,3 @@ def _is_a(kind: Any, value: Any) -> bool:
 def _resolve_annotation(protocol: type) -> tuple[str, ...]:
     names = {name for one in protocol.__mro__ for name in vars(one) if not name.startswith("_")}
     return tuple(sorted(names))
-
-
-__all__ = ["check_type", "get_type_hints_of"]

@@ -127,6 +127,3 @@ def _borrow(path: Paths, share: Array, loans: Sequence[Loan], slots: NDArray[np.
         path.responses[loan.series] = path.responses[of, draws]
         if path.early is not None:
             path.early[loan.series] = path.early[of, draws]
-
-
-__all__ = ["Loan", "find_loan", "find_loans", "lend"]

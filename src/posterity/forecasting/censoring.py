@@ -70,6 +70,3 @@ def raise_censored(
         columns=np.delete(panel.columns, place, axis=2),
         names=(*panel.names[:place], *panel.names[place + 1 :]),
     )
-
-
-__all__ = ["check_censored", "raise_censored"]

@@ -123,6 +123,3 @@ def _find_offset(zone: str, second: int) -> int:
     moment = datetime.fromtimestamp(second, tz=UTC).astimezone(get_zone(zone))
     away = moment.utcoffset()
     return 0 if away is None else int(away.total_seconds())
-
-
-__all__ = ["count_steps", "find_local_seconds", "find_places", "follow_clock", "place_by_clock"]

@@ -360,6 +360,3 @@ def _keep_columns(future: Array, columns: Sequence[int], none: Array) -> Array:
 
 def _describe_range(values: Array) -> str:
     return f"{np.min(values):.4g} to {np.max(values):.4g}"
-
-
-__all__ = ["Components", "Explanation"]

@@ -51,6 +51,3 @@ def compute_effects(
         name: np.reshape(some, (len(cases), len(names))).T.reshape(-1)
         for name, some in ends.items()
     }
-
-
-__all__ = ["compute_effects"]

@@ -375,6 +375,3 @@ def _spread_windows(frame: Any, columns: Sequence[Any], called: str) -> dict[str
             key = f"{name} {offset:+d}" if offset else str(name)
             found.setdefault(key, []).append(day + offset)
     return {name: _sort(some) for name, some in found.items()}
-
-
-__all__ = ["Events", "list_regions", "read_events", "write_events"]

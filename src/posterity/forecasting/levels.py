@@ -72,6 +72,3 @@ def expand_row(x: Mapping[Any, Any], names: Sequence[Any]) -> dict[Any, Any]:
 def _select_levels(names: Sequence[Any], column: Any) -> tuple[Any, ...]:
     """Names of the levels of a column."""
     return tuple(one for one in names if str(one).startswith(f"{column}="))
-
-
-__all__ = ["expand_row", "find_level", "mark_level", "name_levels"]

@@ -350,12 +350,3 @@ def _find_unusual(columns: Array) -> Mask:
     for sign in (-1.0, 1.0):
         trend |= np.logical_and.accumulate(~(sign * steps <= 0.0), axis=1)
     return np.asarray((known & far & (before > 0) & ~trend).any(axis=2))
-
-
-__all__ = [
-    "check_outliers",
-    "compare_with_expected",
-    "expect_values",
-    "find_outliers",
-    "leave_out_outliers",
-]

@@ -225,6 +225,3 @@ def has_one_each(columns: Array) -> bool:
 def never_varied(low: Array, high: Array) -> NDArray[np.bool_]:
     """Return True where a column was the same, to rounding, in all rows learned."""
     return np.asarray(high - low <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high)))
-
-
-__all__ = ["Plan"]

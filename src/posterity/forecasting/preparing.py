@@ -67,6 +67,3 @@ def choose_periods(seasonality: float | Sequence[float] | None, panel: Panel) ->
     if year is None or np.median(panel.observed) < YEARS * year:
         return by_times
     return (*by_times, year)
-
-
-__all__ = ["Preparation", "choose_periods"]

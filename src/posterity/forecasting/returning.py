@@ -70,6 +70,3 @@ def _whiten_differences(n: int) -> tuple[Array, Array]:
     roots = np.linalg.cholesky(differences @ np.array(covariances) @ differences.T)
     logs = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
     return np.linalg.solve(roots, np.broadcast_to(differences, (len(roots), n - 1, n))), logs
-
-
-__all__ = ["compute_level_evidence"]

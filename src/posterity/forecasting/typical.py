@@ -94,6 +94,3 @@ def _count_distinct(values: Array) -> NDArray[np.intp]:
     ordered = np.sort(values, axis=1)  # NaN come last
     new = np.isfinite(ordered[:, 1:]) & (ordered[:, 1:] != ordered[:, :-1])
     return np.asarray(new.sum(axis=1) + np.isfinite(ordered[:, 0]))
-
-
-__all__ = ["describe", "find_typical"]

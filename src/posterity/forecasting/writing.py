@@ -193,6 +193,3 @@ def _pad(text: str) -> str:
         return "-".join(date_of)
     clock = f"{int(found['hour']):02}:{found['minute']}:{found['second'] or '00'}"
     return "-".join(date_of) + "T" + clock
-
-
-__all__ = ["Writing", "add_zone", "find_zone", "get_zone", "read_text"]

@@ -392,6 +392,3 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         if not filled.all():
             posterior.keep(filled)
             self._index = self._index.keep(filled)
-
-
-__all__ = ["GroupedModel"]

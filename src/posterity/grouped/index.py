@@ -230,6 +230,3 @@ def _is_whole(label: Any) -> bool:
 
 def _to_python(label: Any, kind: str) -> Any:
     return np.int64(label).view(_MICROSECONDS) if kind == "dates" else label
-
-
-__all__ = ["KeyIndex"]

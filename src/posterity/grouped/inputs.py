@@ -203,16 +203,3 @@ def _length(X: Any) -> int:
     if hasattr(X, "shape"):
         return int(X.shape[0]) if X.shape else 0
     return len(X) if hasattr(X, "__len__") else len(np.asarray(X))
-
-
-__all__ = [
-    "NO_KIND",
-    "Input",
-    "drop_weightless_rows",
-    "key_names",
-    "read",
-    "read_offsets",
-    "split",
-    "split_group_key",
-    "split_one",
-]

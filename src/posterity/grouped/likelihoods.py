@@ -33,6 +33,3 @@ def choose_likelihood(given: Likelihood | str) -> Likelihood | None:
             "Model('cens(low, high) ~ x + (1 | group)', likelihood)"
         )
     return given
-
-
-__all__ = ["choose_likelihood"]

@@ -389,6 +389,3 @@ class GroupedReader(GroupedModel):
         for key in groups:
             chosen[self._find_slot(key.item() if isinstance(key, np.integer) else key)] = True
         return chosen
-
-
-__all__ = ["GroupedReader"]

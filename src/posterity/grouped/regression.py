@@ -454,6 +454,3 @@ class GroupedRegression(GroupedReader):
             posterior.keep(~leaves)
             self._index = self._index.keep(~leaves)
         return evicted
-
-
-__all__ = ["GroupedRegression"]

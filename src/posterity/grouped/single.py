@@ -56,6 +56,3 @@ def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegressio
     plain._set_columns_of(model)
     plain._posterior_or_none = LinearPosterior(belief, noise, known.intercept, prior, factor)
     return plain
-
-
-__all__ = ["make_single_model"]

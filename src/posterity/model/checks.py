@@ -90,6 +90,3 @@ def _check_factor(part: Part, n: int, sure: bool) -> None:
             f"each row has a level of its own of {part.name!r}, so no row is left to tell "
             "the noise: make numbers of it, if it is text or dates, or leave it out"
         )
-
-
-__all__ = ["check_rows", "check_targets", "split_trials"]

@@ -112,6 +112,3 @@ def list_parameters(terms: Terms, at: Array) -> list[tuple[str, Array]]:
     """Names, and values (n,) at coordinates (n, d), of the likelihood's parameters."""
     values = np.exp(at[:, terms.size - len(terms.parameters) :])
     return [(one.name, values[:, place]) for place, one in enumerate(terms.parameters)]
-
-
-__all__ = ["Points", "find_points", "list_components", "list_parameters"]

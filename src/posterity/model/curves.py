@@ -154,6 +154,3 @@ def _bend(x: Array, low: float, high: float, size: int, period: float | None) ->
 def _cross(one: Array, other: Array) -> Array:
     """(n, k l) products of a column of each, by rows."""
     return np.asarray((one[:, :, None] * other[:, None, :]).reshape(len(one), -1))
-
-
-__all__ = ["POINTS", "SURFACE_POINTS", "begin_curve", "is_curve", "make_curve_parts", "read_places"]

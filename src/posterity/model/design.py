@@ -336,6 +336,3 @@ def _select(keys: Keys, rows: NDArray[np.intp]) -> Keys:
 def _read_group(group: GroupTerm, frame: Frame) -> Keys:
     columns = [frame.column(node) for node in group.groups]
     return read_keys(columns, [str(node) for node in group.groups])
-
-
-__all__ = ["Column", "Design", "DesignRows", "sort_labels"]

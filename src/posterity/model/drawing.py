@@ -31,6 +31,3 @@ def draw_curve(curve: Curve, table: Any, ax: Axes | None, level: float) -> Axes:
     ax = axes_of(ax)
     ax.clabel(ax.contour(surface.columns, surface.index, surface.to_numpy()))
     return finish(ax, f"{curve.name}, less its mean", x=x, y=z)
-
-
-__all__ = ["draw_curve"]

@@ -122,6 +122,3 @@ def _expect(likelihood: Likelihood, mean: Array, variance: Array) -> tuple[Array
     eta = mean[:, None] + np.sqrt(variance)[:, None] * PLACES
     rise = likelihood.mean(eta + STEP) - likelihood.mean(eta - STEP)
     return likelihood.mean(eta) @ SHARES, rise @ SHARES / (2.0 * STEP)
-
-
-__all__ = ["average_effects"]

@@ -269,6 +269,3 @@ def make_engine(
     kind = LabelTerms if likelihood == Bernoulli() else TermRows
     noise = (0.0, 0.0) if given == "normal" else None
     return kind(terms=terms, likelihood=likelihood, learned_noise=noise, **how)
-
-
-__all__ = ["TermRows", "make_engine"]

@@ -93,6 +93,3 @@ def _sum_groups(
         squares = values.sum(axis=0)
         each[term.columns] = points.noise * [np.sum(squares * term.covariance(own)) for own in at]
     return {name: sum(each[term] for term in some) for name, some in groups.items()}
-
-
-__all__ = ["explain_variance"]

@@ -221,16 +221,3 @@ def check_finite(values: Array, node: Node, frame: Frame) -> Array:
             f"{node} is {values[bad[0]]} in row {bad[0]}: leave the row out, or fill the value in",
         )
     return values
-
-
-__all__ = [
-    "KEEPING",
-    "Factor",
-    "Frame",
-    "Numbers",
-    "check_finite",
-    "check_functions",
-    "compute_numbers",
-    "get_argument",
-    "read_factor",
-]

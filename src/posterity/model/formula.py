@@ -362,15 +362,3 @@ def _read_number(node: Node) -> float:
 def _refuse_minus(text: str, sign: str, node: Node) -> None:
     if sign == "-":
         raise refuse(text, node.at, "only fixed terms can be taken off with '-'")
-
-
-__all__ = [
-    "LEAST_SPLINES",
-    "MOST_SPLINES",
-    "Curve",
-    "Formula",
-    "GroupTerm",
-    "Term",
-    "name_of",
-    "read_formula",
-]

@@ -162,6 +162,3 @@ class _Parser:
             raise refuse(self.formula, self.at, f"{self.text!r} means nothing here{hint}")
         if self.text == "**":
             self.text = "^"
-
-
-__all__ = ["Node", "find_calls", "parse", "refuse"]

@@ -191,6 +191,3 @@ def _predict_noise(solution: Solution, cavity: Cavity, mean: Array, y: Array) ->
     sd = np.sqrt((b / a)[:, None] * (1.0 + cavity.variance))
     each = StudentT(np.repeat(2.0 * a, y.shape[1]), mean.ravel(), sd.ravel())
     return LeftOut(mean, each.logpdf(y.ravel()).reshape(mean.shape), together)
-
-
-__all__ = ["leave_out", "list_left_out"]

@@ -149,6 +149,3 @@ class Marginal:
             alone = self.index.numbers.get(self.index.column(column.number, new=False))
             every = [feature for _, feature in features] if alone is None else [alone]
             sums[:, [feature for _, feature in features]] *= means[every].sum()
-
-
-__all__ = ["Marginal"]

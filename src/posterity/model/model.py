@@ -387,6 +387,3 @@ def take(rows: Any, some: slice) -> Any:
     if isinstance(rows, Mapping):
         return {name: column[some] for name, column in rows.items()}
     return rows[some] if isinstance(rows, list) else take_rows(rows, some)
-
-
-__all__ = ["Model"]

@@ -364,6 +364,3 @@ def _pick(name: str | None, known: Collection[str], shown: Sequence[str], what: 
             f"the formula has no {what} {name!r}{did_you_mean(name, known)}: it has {has}"
         )
     return name
-
-
-__all__ = ["ModelReader"]

@@ -40,6 +40,3 @@ def _write_estimate(name: str, mean: float, low: float, high: float) -> str:
     """To two digits of the interval's width."""
     places = count_decimals(low, high)
     return f"{name} {mean:.{places}f} ({low:.{places}f} to {high:.{places}f})"
-
-
-__all__ = ["write_report"]

@@ -193,14 +193,3 @@ def _describe(engine: TermRows, mean: Array, variance: Array, level: float) -> d
     each = mix_members(engine, mean, variance)
     low, high = each.interval(check_level(level))
     return {"mean": each.mean(), "sd": each.std(), "low": low, "high": high}
-
-
-__all__ = [
-    "add_expected",
-    "list_curve",
-    "list_group_effects",
-    "list_sums",
-    "list_variances",
-    "mix_members",
-    "summarize",
-]

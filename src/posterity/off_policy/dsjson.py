@@ -210,6 +210,3 @@ def _line(
         "c": {**dict(zip(features, some.X[row].tolist(), strict=True)), "_multi": choices},
         "p": [float(chances[place]) for place in order],
     }
-
-
-__all__ = ["DsjsonTable", "arm_order", "decisions_in", "flatten_features", "write_dsjson"]

@@ -392,6 +392,3 @@ class _PolicySums:
         n = support.rows
         spread = max(n / support.effective_rows - 1.0, 0.0) * support.mean_weight**2
         return support.mean_weight - 3.0 * np.sqrt(spread / n) > 1.0 + TOLERATED_SHARE
-
-
-__all__ = ["evaluate"]

@@ -138,14 +138,3 @@ def mix_numbers(rounds: Rounds) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
-
-
-__all__ = [
-    "BeforeLearning",
-    "ByFolds",
-    "Expectations",
-    "Nothing",
-    "assign_folds",
-    "mix_numbers",
-    "predict_before_learning",
-]

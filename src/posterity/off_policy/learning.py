@@ -189,6 +189,3 @@ def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[f
         return np.nan, -np.inf
     radius = float(stats.t.ppf(guard, sums.rows - 1)) * estimate.std_error
     return estimate.value, estimate.value - radius
-
-
-__all__ = ["NotBetterError", "Weighting", "learn"]

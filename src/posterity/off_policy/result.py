@@ -82,6 +82,3 @@ class Evaluation:
         frame.insert(9, "largest_weight", [one.largest_weight for one in support])
         frame.insert(10, "without_support", [one.without_support for one in support])
         return frame
-
-
-__all__ = ["Estimate", "Evaluation"]

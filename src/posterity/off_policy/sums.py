@@ -336,16 +336,3 @@ def choose_estimator(
     if method not in RATIOS:
         raise ValueError(f"{method!r} is not a method: give one of {', '.join(METHODS)}")
     return Ratio(RATIOS[method])
-
-
-__all__ = [
-    "BIASED",
-    "METHODS",
-    "MODERATED",
-    "WITHOUT_MODEL",
-    "WITHOUT_PROPENSITIES",
-    "EstimatorSums",
-    "Ratio",
-    "Sums",
-    "estimate_correction",
-]

@@ -230,6 +230,3 @@ class RewardSpread:
         other = np.where(used & ~alike, less, 0.0)
         kept = np.where(used, weights, 0.0)
         return float(np.sum(kept * one)), float(np.sum(kept * other))
-
-
-__all__ = ["TOLERATED_SHARE", "ArmRewards", "RewardSpread", "Support", "SupportSums"]

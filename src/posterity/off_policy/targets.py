@@ -269,6 +269,3 @@ def _check_propensities(propensities: Any, n: int, k: int) -> Array:
     if chances.shape != (n, k):
         raise ValueError(f"the policy gave probabilities of shape {chances.shape}, not {(n, k)}")
     return chances
-
-
-__all__ = ["Always", "EvaluatedDecisions", "Target", "target_of"]

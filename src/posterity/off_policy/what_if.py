@@ -301,6 +301,3 @@ def _plain(number: float, digits: int) -> str:
     """A number in so many digits; large ones whole, not as powers of ten, but for huge ones."""
     shown = f"{number:.{digits}g}"
     return f"{number:,.0f}" if "e+" in shown and abs(number) < 1e15 else shown
-
-
-__all__ = ["WhatIf", "what_if"]

@@ -224,6 +224,3 @@ def _find_pit(model: Any, X: Any, y: Any, figure: str) -> PIT:
     raise ValueError(
         "there is no PIT: the predictive distributions have no cdf, or are those of counts"
     )
-
-
-__all__ = ["plot_calibration", "plot_coverage_by_slice", "plot_pit"]

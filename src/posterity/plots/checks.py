@@ -248,6 +248,3 @@ def _fit_to_later_half(ax: Any, path: Any, which: list[int]) -> None:
     if len(ends) and ends.max() > ends.min():
         room = 0.35 * (ends.max() - ends.min())
         ax.set_ylim(ends.min() - room, ends.max() + room)
-
-
-__all__ = ["plot_changepoints", "plot_coefficients_along_time", "plot_residuals"]

@@ -71,6 +71,3 @@ def plot_differences(comparison: Any, ax: Axes | None = None, *, against: str = 
     title, unit = f"Mean loss less that of {against}", UNITS.get(comparison.loss, "units of y")
     y = f"{comparison.loss} ({unit})"
     return finish_along_rows(ax, comparison.row_end[-1], title, y, columns=1)
-
-
-__all__ = ["plot_differences"]

@@ -214,6 +214,3 @@ def _last(comparison: PairedComparison, values: charts.Rows) -> Any:
     ]
     header = ["model", *(f"row {end:,}" for end in shown)]
     return table(header, rows, "Up to each row")
-
-
-__all__ = ["comparison_report", "in_words"]

@@ -173,6 +173,3 @@ def _draw_course(page: Page, unit: str, values: charts.Rows, numbers: Html) -> H
 
 def _draw_zero(axis: str) -> charts.Spec:
     return charts.layer("rule", {axis: {"datum": 0}}, color="#777", strokeDash=[2, 2])
-
-
-__all__ = ["EstimateRow", "NamedTable", "intervals_report"]

@@ -153,6 +153,3 @@ def _draw(values: charts.Rows) -> charts.Spec:
         charts.layer("point", colour | {"y": dot}, filled=True, size=45),
     ]
     return charts.chart("Who was alive, by quarters of predicted lifetimes", values, layers, 320)
-
-
-__all__ = ["alive_rows", "survival_headline", "survival_report", "survival_rows"]
