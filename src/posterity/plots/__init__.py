@@ -1,4 +1,9 @@
-"""Figures of posteriors and predictions (needs Matplotlib)."""
+"""Figures of posteriors and predictions (needs Matplotlib).
+
+Each function draws on the axes that ``ax`` gives, or on new ones, and returns them. Those with
+several panels return a figure that pyplot does not know: save it with its ``savefig``. Without
+Matplotlib, each raises ``ModuleNotFoundError`` and says how to install it.
+"""
 
 from __future__ import annotations
 

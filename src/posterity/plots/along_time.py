@@ -49,21 +49,11 @@ def plot_error_along_time(
     result : ValidationResult
         From `posterity.evaluation.progressive_validation`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     unit : str
         Unit of the target, for the axis label.
     shade : sequence of (int, int), optional
         Rows to shade, each a first row and the row after the last. Default: the
         ``drift_periods()`` of the result, where predictions were worse than before.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -122,16 +112,6 @@ def plot_coverage_along_time(result: Any, ax: Axes | None = None) -> Axes:
     result : ValidationResult
         From `posterity.evaluation.progressive_validation`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -188,16 +168,6 @@ def plot_validation(
     result: Any, title: str = "Progressive validation", *, unit: str = "units of y"
 ) -> Figure:
     """Draw coverage and error along time and, if there is one, the PIT, in one figure.
-
-    Returns
-    -------
-    matplotlib Figure
-        Not registered with pyplot: save it with ``savefig``.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -45,13 +45,8 @@ def plot_pit(
     y : (n,) array, optional
         Their targets.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     bins : int, default 20
         A divisor of 100.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Raises
     ------
@@ -59,8 +54,6 @@ def plot_pit(
         If there are neither rows nor a result.
     ValueError
         If predictions have no continuous distribution, or `bins` does not divide 100.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -109,16 +102,10 @@ def plot_calibration(model: Any, X: Any = None, y: Any = None, ax: Axes | None =
     X, y, ax
         As in :func:`plot_pit`.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     TypeError, ValueError
         As :func:`plot_pit`.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -165,7 +152,6 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     feature : str or int
         One of the features it was sliced by.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
 
     Returns
     -------
@@ -177,8 +163,6 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     ------
     ValueError
         If there are no slices of that feature.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -50,22 +50,15 @@ def plot_coefficients_along_time(
     path : CoefficientPath
         From :func:`posterity.evaluation.follow_coefficients`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     coefficients : sequence of int or str, optional
         Which, by number or name. Default: all but the intercept.
     truth : array, optional
         True values of what is drawn, (m,); or (s, m), along time.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there is no such coefficient.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -110,20 +103,13 @@ def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: in
         As ``change_probability_`` of a model that forgets by
         :class:`posterity.forgetting.Changepoint`, or that model.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     first_row : int, default 0
         Number of the first of these rows in its stream.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Raises
     ------
     ValueError
         If these are not probabilities.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -161,7 +147,6 @@ def plot_residuals(
     y : (n,) array
         Their targets.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     against : {"mean", "time", "quantiles"}
         The predicted mean (is the form of the function right?), the row (do residuals go
         together in time?), or normal quantiles (is the form of the noise right?).
@@ -177,8 +162,6 @@ def plot_residuals(
         If `against` is none of these.
     TypeError
         If there are no targets, or no numbers are predicted.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

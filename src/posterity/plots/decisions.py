@@ -27,16 +27,6 @@ def plot_decisions(
         What a uniform policy earns a decision.
     title : str
 
-    Returns
-    -------
-    matplotlib Figure
-        Not registered with pyplot: save it with ``savefig``.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
-
     Examples
     --------
     >>> len(plot_decisions(np.ones(20), np.full(20, 0.5), 0.1, "Twenty").axes)

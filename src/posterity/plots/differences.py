@@ -24,20 +24,13 @@ def plot_differences(comparison: Any, ax: Axes | None = None, *, against: str = 
     comparison : PairedComparison
         From :func:`posterity.evaluation.compare_predictions`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     against : str, optional
         Another model than the best to compare with.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Raises
     ------
     ValueError
         If there is no such model.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -27,16 +27,6 @@ def plot_errors(
         First row of the change, and first row after it: shaded.
     title : str
 
-    Returns
-    -------
-    matplotlib Figure
-        Not registered with pyplot: save it with ``savefig``.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
-
     Examples
     --------
     >>> len(plot_errors({"one": np.ones(20), "other": np.zeros(20)}, (5, 10), "Two").axes)

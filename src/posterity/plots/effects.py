@@ -48,7 +48,6 @@ def plot_partial_effect(
     feature : int or str
         The feature that changes, by its place or name.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     x : (k,) array, optional
         Values of the feature, in order; by default 41 from its least to its largest in ``X``.
     level : float, default 0.95
@@ -58,16 +57,10 @@ def plot_partial_effect(
     unit : str
         Unit of the target, for the axis label.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there is no such feature, or several numbers are expected of a row.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -137,7 +130,6 @@ def plot_groups(
     coefficient : int or str, default 0
         Which, by its place or name; with an intercept 0 is "intercept".
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     groups : sequence of keys, optional
         Which groups; all by default. Each takes some milliseconds.
     level : float, default 0.95
@@ -154,8 +146,6 @@ def plot_groups(
         If there is no such coefficient.
     KeyError
         If no row of a group has come.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -38,7 +38,6 @@ def plot_explanation(
     x : (m,) array or mapping of names
         The row.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     X : (n, m) array or data frame, optional
         Rows to compare with; by default those learned.
     level : float, default 0.95
@@ -55,8 +54,6 @@ def plot_explanation(
     ------
     ValueError
         If several numbers are expected of a row.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

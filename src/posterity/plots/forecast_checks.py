@@ -27,16 +27,6 @@ def plot_coverage_by_step(progress: Any, ax: Axes | None = None) -> Axes:
     progress : Progress
         From `posterity.forecasting.Forecaster.forecast_then_learn`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -74,22 +64,15 @@ def plot_autocorrelation(
     progress : Progress
         From `posterity.forecasting.Forecaster.forecast_then_learn`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     series : optional
         Name of the series; needed if there are several.
     n_lags : int, default 24
         Lags to draw, at most a third of the rows.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there are several series and none is named, or there is none of that name.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -129,20 +112,13 @@ def plot_forms(forecast: Any, ax: Axes | None = None, *, series: Any = None) -> 
     forecast : Forecast
         From `posterity.forecasting.Forecaster.forecast`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     series : optional
         Name of the series; needed if there are several.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Raises
     ------
     ValueError
         If there are several series and none is named, or there is none of that name.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -38,7 +38,6 @@ def plot_forecast(
     forecast : Forecast
         From `posterity.forecasting.Forecaster.forecast`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     series : optional
         Name of the series; needed if there are several.
     history : "auto", (n,) array or None, default "auto"
@@ -53,16 +52,10 @@ def plot_forecast(
     unit : str
         Unit of the series, for the axis label.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there are several series and none is named, or there is none of that name.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -113,16 +106,10 @@ def plot_components(
     unit : str
         Unit of the series, for the axis labels.
 
-    Returns
-    -------
-    matplotlib Figure
-
     Raises
     ------
     ValueError
         If there are several series and none is named, or there is none of that name.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

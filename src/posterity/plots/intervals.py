@@ -37,7 +37,6 @@ def plot_intervals(
     table : data frame (n rows)
         With columns ``low`` and ``high``; drawn in its order, the first row on top.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     estimate : str, default "mean"
         The column of estimates.
     label : str, optional
@@ -45,16 +44,10 @@ def plot_intervals(
     reference : float, optional
         Where a thin line stands: 0, of ratios 1; None for none.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If a column is not there.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -27,18 +27,12 @@ def plot_evidence(comparison: Any, ax: Axes | None = None) -> Axes:
     comparison : Comparison
         From :func:`posterity.evaluation.compare`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
 
     Returns
     -------
     matplotlib Axes
         Models from left to right, in the order they were compared; those whose score is not finite
         are at the edge.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -56,7 +56,6 @@ def plot_posterior_density(
         With a joint posterior of its coefficients, which must be proper; of a pipeline in the
         units of :func:`plot_coefficients`.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     coefficients : (int or str, int or str), default (0, 1)
         Which two, by their number or name in ``model.posterior_``: the intercept, if there is one,
         is number 0.
@@ -67,17 +66,11 @@ def plot_posterior_density(
     target : int or str, optional
         Which of several targets, quantiles or classes, by its place or name.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there is no such coefficient, the posterior is still improper, or there are several
         targets, and none is named.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Notes
     -----
@@ -157,7 +150,6 @@ def plot_coefficients(
         over groups. Coefficients of a pipeline are in the units of the columns that it was given
         where each comes from one, as behind a StandardScaler; the intercept is the last step's.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     levels : (float, float), default (0.5, 0.95)
         Probability that the thick and the thin line hold the coefficient.
     intercept : bool, default False
@@ -186,8 +178,6 @@ def plot_coefficients(
     ValueError
         If there are several targets, and none is named; or the standard deviations of features are
         not known: without an intercept, or with more than two classes.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------

@@ -52,7 +52,6 @@ def plot_predictions(
     y : (n,) array, optional
         Targets of the rows, which are then drawn.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     feature : int or str, default 0
         Which feature runs.
     at : (m,) array, optional
@@ -67,16 +66,10 @@ def plot_predictions(
     unit : str
         Unit of the target, for the axis label.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If there is no such feature, or it holds text, or `at` is missing or of the wrong shape.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
@@ -128,7 +121,6 @@ def plot_sampled_lines(
     size : int, default 6
         Number of lines.
     ax : matplotlib Axes, optional
-        Where to draw; new ones by default.
     feature, at
         As in :func:`plot_predictions`.
     rng : int or Generator, optional
@@ -140,18 +132,12 @@ def plot_sampled_lines(
     unit : str
         Unit of the target, for the axis label.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Raises
     ------
     ValueError
         If the posterior is still improper, or as in :func:`plot_predictions`.
     TypeError
         If `x_range` is no pair, or the model has no joint posterior, as an average of several.
-    ModuleNotFoundError
-        Matplotlib is not installed.
 
     Examples
     --------
