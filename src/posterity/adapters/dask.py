@@ -19,11 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from posterity import files
 from posterity.adapters import _dask_tasks as tasks
 from posterity.adapters import _partitions as core
-from posterity.adapters._dask_rows import (
-    Arrays,
-    Collection,
-    collection,
-)
+from posterity.adapters._dask_rows import Arrays, Collection, collection
 from posterity.adapters._extras import require_module
 from posterity.adapters._keyed import get_key_columns
 from posterity.adapters._partitions import ColumnChoice, Columns, Task

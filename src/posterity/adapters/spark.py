@@ -323,10 +323,7 @@ def fit_by_key(
 
 
 def learn_micro_batches(
-    model: BaseEstimator,
-    path: str | os.PathLike[str],
-    target: str,
-    **columns: Unpack[ColumnChoice],
+    model: BaseEstimator, path: str | os.PathLike[str], target: str, **columns: Unpack[ColumnChoice]
 ) -> Callable[[Any, int], None]:
     """Return the function for ``foreachBatch`` that learns each micro-batch exactly once.
 

@@ -64,9 +64,7 @@ reward = click.option(
     "sessions.",
 )
 @click.option(
-    "--also",
-    **COLUMNS,
-    help="Other metrics, which are shown beside the reward and do not decide.",
+    "--also", **COLUMNS, help="Other metrics, which are shown beside the reward and do not decide."
 )
 @click.option(
     "--guardrail",

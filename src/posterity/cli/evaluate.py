@@ -212,11 +212,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
             log_target=settings.log_target or type(model).__name__ in COUNTS,
         )
         html = validation_report(
-            result,
-            subject,
-            model=model,
-            features=table.feature_names,
-            spread=survey.spread,
+            result, subject, model=model, features=table.feature_names, spread=survey.spread
         )
         write_text(html, page)
     _print_scores(settings, table, result, partial(print_report, forgetting=settings.forgetting))

@@ -14,10 +14,7 @@ from posterity.cli.outputs import OutputPath
 COLUMNS: dict[str, Any] = {"metavar": "a,b,...", "multiple": True, "callback": group.names}
 # Each by the name of its parameter, which is its flag, too, unless another is given.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "target": {
-        "required": True,
-        "help": "Column to predict.",
-    },
+    "target": {"required": True, "help": "Column to predict."},
     "levels": {
         "flag": "--level",
         "multiple": True,
@@ -213,10 +210,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "once; the first that fits a date is taken."
         ),
     },
-    "decimal": {
-        "type": click.Choice([".", ","]),
-        "help": "Decimal mark of numbers.  [default: .]",
-    },
+    "decimal": {"type": click.Choice([".", ","]), "help": "Decimal mark of numbers.  [default: .]"},
     "thousands": {
         "metavar": "MARK",
         "help": "Thousands separator, as in 1.234.567,8.  [default: nothing]",
@@ -265,10 +259,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": OutputPath(),
         "help": "Also write a self-contained page with charts, to open in a browser.",
     },
-    "no_intercept": {
-        "is_flag": True,
-        "help": "Predict 0 where all features are 0.",
-    },
+    "no_intercept": {"is_flag": True, "help": "Predict 0 where all features are 0."},
     "log_target": {
         "is_flag": True,
         "help": (
@@ -277,15 +268,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "and scores are on the scale of the target."
         ),
     },
-    "as_json": {
-        "flag": "--json",
-        "is_flag": True,
-        "help": "Print JSON, for other programs.",
-    },
-    "quiet": {
-        "is_flag": True,
-        "help": "No progress bar and no notes on stderr.",
-    },
+    "as_json": {"flag": "--json", "is_flag": True, "help": "Print JSON, for other programs."},
+    "quiet": {"is_flag": True, "help": "No progress bar and no notes on stderr."},
 }
 
 

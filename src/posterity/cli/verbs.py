@@ -222,11 +222,7 @@ def merge(**settings: Any) -> None:
     help="Also give the probability that the target is larger than this: 12 adds a column above12, "
     "of lifetimes who lives longer than 12. May be given more than once.",
 )
-@click.option(
-    "--keep",
-    **COLUMNS,
-    help="Columns of FILE to copy to the predictions.",
-)
+@click.option("--keep", **COLUMNS, help="Columns of FILE to copy to the predictions.")
 @learned_offset
 @learned_exposure
 @learned_missing

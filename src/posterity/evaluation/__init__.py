@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from posterity.distributions.pit import PIT
 from posterity.evaluation.baselines import Baseline
-from posterity.evaluation.classification import (
-    ClassificationResult,
-    progressive_classification,
-)
+from posterity.evaluation.classification import ClassificationResult, progressive_classification
 from posterity.evaluation.coefficient_path import CoefficientPath, follow_coefficients
 from posterity.evaluation.compare import compare
 from posterity.evaluation.comparison import Comparison

@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import (
-    locate_rows,
-    note_refusals,
-    read_stream,
-    refuse_nothing,
-)
+from posterity.evaluation._batches import locate_rows, note_refusals, read_stream, refuse_nothing
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._tables import count_rows, to_plain
 from posterity.evaluation.progressive import check_count, check_learns

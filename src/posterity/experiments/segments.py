@@ -211,11 +211,7 @@ def compare_segments(
 
 
 def add_rows(
-    segments: Mapping[str, Part],
-    whole: Contrasts,
-    rows: Rounds,
-    expected: Array,
-    shares: Array,
+    segments: Mapping[str, Part], whole: Contrasts, rows: Rounds, expected: Array, shares: Array
 ) -> dict[str, Part]:
     """What is known of segments with more rows, which ``whole`` has already.
 

@@ -177,11 +177,7 @@ class Factor:
         """S (k, k), a view."""
         return self.triangle[self.n_coefficients :, self.n_coefficients : len(self.triangle)]
 
-    def row_path(
-        self,
-        intercept: bool,
-        names: Sequence[str] | None = None,
-    ) -> kernel.RowPath:
+    def row_path(self, intercept: bool, names: Sequence[str] | None = None) -> kernel.RowPath:
         """A fast path that learns and predicts single rows in this factor, in place."""
         if self.n_targets == 1:
             return kernel.RowPath(self.triangle, self._counts, intercept, names)

@@ -36,11 +36,7 @@ class OneStepSites:
 
 
 def learn_sites(
-    factor: Factor,
-    site: SiteCode,
-    rows: SiteRows,
-    discounts: Array | None = None,
-    **fading: Any,
+    factor: Factor, site: SiteCode, rows: SiteRows, discounts: Array | None = None, **fading: Any
 ) -> OneStepSites:
     """Learn rows in order in ``factor``, whose noise has precision 1.
 

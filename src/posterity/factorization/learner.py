@@ -12,12 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity.factorization._learning import sweep
 from posterity.factorization._units import Units
-from posterity.factorization.inputs import (
-    find_numeric_columns,
-    make_row,
-    read_columns,
-    read_sides,
-)
+from posterity.factorization.inputs import find_numeric_columns, make_row, read_columns, read_sides
 from posterity.factorization.posterior import LARGE_START, SMALL_START, FactorizationPosterior, Rows
 from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex

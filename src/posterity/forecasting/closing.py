@@ -48,7 +48,5 @@ class Closing:
     def part(self, which: NDArray[np.intp]) -> Closing:
         """Return what is closed of some of the series."""
         return replace(
-            self,
-            places=tuple(place[which] for place in self.places),
-            columns=self.columns[which],
+            self, places=tuple(place[which] for place in self.places), columns=self.columns[which]
         )

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.calendar import format_time
-from posterity.forecasting.forecast import (
-    NEGLIGIBLE,
-    Forecast,
-    choose_steps,
-    draw_sums,
-)
+from posterity.forecasting.forecast import NEGLIGIBLE, Forecast, choose_steps, draw_sums
 from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.forecasting.vector_forecast import VectorForecast

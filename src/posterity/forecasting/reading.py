@@ -276,11 +276,7 @@ def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
 
 
 def _warn_of_gaps(
-    ids: tuple[Any, ...],
-    which: Index,
-    index: Index,
-    same: NDArray[np.bool_],
-    calendar: Calendar,
+    ids: tuple[Any, ...], which: Index, index: Index, same: NDArray[np.bool_], calendar: Calendar
 ) -> None:
     gaps = np.flatnonzero(same & (np.diff(index) > 1))
     if not len(gaps):

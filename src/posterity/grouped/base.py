@@ -322,11 +322,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         return self.fit_intercept
 
     def _learn_rows(
-        self,
-        way: Way,
-        rows: tuple[Any, Any, ArrayLike | None],
-        groups: Any,
-        added: RateOffsets,
+        self, way: Way, rows: tuple[Any, Any, ArrayLike | None], groups: Any, added: RateOffsets
     ) -> Any:
         """Learn rows (X, y, sample_weight) in one of three ways; returns what was predicted."""
         if way == "fit":

@@ -11,20 +11,9 @@ from typing import Literal
 import numpy as np
 
 from posterity.io.arrow import pa
-from posterity.io.calendar import (
-    PARTS,
-    find_calendar_part,
-    find_calendar_parts,
-    is_increasing,
-)
+from posterity.io.calendar import PARTS, find_calendar_part, find_calendar_parts, is_increasing
 from posterity.io.conversions import MISSING, encode_text, is_number, is_text
-from posterity.io.encoders import (
-    Categories,
-    Encoder,
-    LevelNumbers,
-    Numbers,
-    PlacedEncoder,
-)
+from posterity.io.encoders import Categories, Encoder, LevelNumbers, Numbers, PlacedEncoder
 from posterity.io.errors import Cure, TableError
 from posterity.io.lags import find_lag
 from posterity.io.source import Source

@@ -24,12 +24,7 @@ from posterity.io.columns import (
     require,
     select_columns,
 )
-from posterity.io.encoders import (
-    Encoder,
-    LevelEncoder,
-    PlacedEncoder,
-    place_encoders,
-)
+from posterity.io.encoders import Encoder, LevelEncoder, PlacedEncoder, place_encoders
 from posterity.io.errors import TableError
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags

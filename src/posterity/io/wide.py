@@ -42,8 +42,7 @@ class WideStream(TableStream):
         missing: Any = reading.missing
         if missing not in get_args(Holes):
             raise TableError(
-                "the mean of earlier rows is not for models of many features",
-                [LEAVE_OUT, LEVEL],
+                "the mean of earlier rows is not for models of many features", [LEAVE_OUT, LEVEL]
             )
         self._columns, self._shown, self._holes = tuple(columns), reading.keep, missing
         kept = tuple(dict.fromkeys([*columns, *reading.keep]))

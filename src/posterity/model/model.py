@@ -96,11 +96,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
     _learned_names: ClassVar[tuple[str, ...]] = ("_design", "_engine")
 
     def __init__(
-        self,
-        formula: str,
-        likelihood: str | Likelihood = "normal",
-        *,
-        forgetting: Any = None,
+        self, formula: str, likelihood: str | Likelihood = "normal", *, forgetting: Any = None
     ) -> None:
         self.formula = formula
         self.likelihood = likelihood
@@ -307,11 +303,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return self._fitted.predict_distribution(self._read(frame))
 
     def predict_interval(
-        self,
-        frame: Any,
-        level: float = 0.95,
-        *,
-        of: Literal["observation", "mean"] | None = None,
+        self, frame: Any, level: float = 0.95, *, of: Literal["observation", "mean"] | None = None
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 

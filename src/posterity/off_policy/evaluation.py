@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
-from posterity.off_policy.expectations import (
-    BeforeLearning,
-    ByFolds,
-    Expectations,
-    Nothing,
-)
+from posterity.off_policy.expectations import BeforeLearning, ByFolds, Expectations, Nothing
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.sums import (
@@ -333,12 +328,7 @@ class _PolicySums:
         return 0.0, 0.0
 
     def _describe(
-        self,
-        method: str,
-        estimate: EstimatorSums,
-        support: Support,
-        effective: float,
-        lacks: bool,
+        self, method: str, estimate: EstimatorSums, support: Support, effective: float, lacks: bool
     ) -> Iterator[str]:
         """What is to be known about an estimate, of rows in effect that may lack rewards."""
         low, high = self.settings.reward_range or self.rewards.ends

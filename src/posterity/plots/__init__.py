@@ -13,19 +13,11 @@ from posterity.plots.along_time import (
     plot_validation,
 )
 from posterity.plots.calibration import plot_calibration, plot_coverage_by_slice, plot_pit
-from posterity.plots.checks import (
-    plot_changepoints,
-    plot_coefficients_along_time,
-    plot_residuals,
-)
+from posterity.plots.checks import plot_changepoints, plot_coefficients_along_time, plot_residuals
 from posterity.plots.differences import plot_differences
 from posterity.plots.effects import plot_groups, plot_partial_effect
 from posterity.plots.explanation import plot_explanation
-from posterity.plots.forecast_checks import (
-    plot_autocorrelation,
-    plot_coverage_by_step,
-    plot_forms,
-)
+from posterity.plots.forecast_checks import plot_autocorrelation, plot_coverage_by_step, plot_forms
 from posterity.plots.forecasts import plot_components, plot_forecast
 from posterity.plots.intervals import plot_intervals
 from posterity.plots.models import plot_evidence

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.plots._along import (
-    Feature,
-    predict_numbers,
-    read_rows,
-    require_part,
-    scatter,
-    split,
-)
+from posterity.plots._along import Feature, predict_numbers, read_rows, require_part, scatter, split
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, look
 
 if TYPE_CHECKING:
