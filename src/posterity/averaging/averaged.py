@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from posterity.transaction import atomic
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class Averaged(AverageOfModels):
     """Averages several models, each weighted by its posterior probability.
 
@@ -103,16 +105,10 @@ class Averaged(AverageOfModels):
     array([0.3])
     """
 
-    def __init__(
-        self,
-        models: Sequence[Any],
-        *,
-        prior_weights: ArrayLike | None = None,
-        persistence: float = 1.0,
-    ) -> None:
-        self.models = models
-        self.prior_weights = prior_weights
-        self.persistence = persistence
+    models: Sequence[Any]
+    _: KW_ONLY
+    prior_weights: ArrayLike | None = None
+    persistence: float = 1.0
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,6 +12,7 @@ from posterity.basis._domain import DomainTransformer, check_count, check_positi
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Fourier(DomainTransformer):
     """Sines and cosines of each feature, for periodic functions.
 
@@ -41,18 +44,10 @@ class Fourier(DomainTransformer):
     ['hour_sin1', 'hour_cos1']
     """
 
-    def __init__(
-        self,
-        *,
-        n_frequencies: int = 3,
-        period: ArrayLike | None = None,
-        domain: ArrayLike | None = None,
-        outside: str = "extend",
-    ) -> None:
-        self.n_frequencies = n_frequencies
-        self.period = period
-        self.domain = domain
-        self.outside = outside
+    n_frequencies: int = 3
+    period: ArrayLike | None = None
+    domain: ArrayLike | None = None
+    outside: str = "extend"
 
     def _needs_range(self) -> bool:
         return self.period is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -38,6 +39,7 @@ MOST_FUNCTIONS = 2000
 CANDIDATES = 12
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HilbertSpaceGP(GrowingDomain):
     """Gaussian-process regression as a linear model (Solin and Särkkä 2020).
 
@@ -112,24 +114,13 @@ class HilbertSpaceGP(GrowingDomain):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "squared_exponential",
-        length_scale: str | ArrayLike = "auto",
-        n_functions: int | None = None,
-        boundary_factor: ArrayLike | None = None,
-        additive: bool = False,
-        domain: ArrayLike | None = None,
-        outside: str = "extend",
-    ) -> None:
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.n_functions = n_functions
-        self.boundary_factor = boundary_factor
-        self.additive = additive
-        self.domain = domain
-        self.outside = outside
+    kernel: str = "squared_exponential"
+    length_scale: str | ArrayLike = "auto"
+    n_functions: int | None = None
+    boundary_factor: ArrayLike | None = None
+    additive: bool = False
+    domain: ArrayLike | None = None
+    outside: str = "extend"
 
     def prior_precisions(self, length_scales: ArrayLike | None = None) -> Array:
         """Prior precisions (L, m) of the coefficients of a function of unit variance.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import PolynomialFeatures
@@ -11,6 +13,7 @@ from posterity.basis._domain import DomainTransformer, check_choice, check_count
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Polynomial(DomainTransformer):
     """All polynomials of the features up to a degree.
 
@@ -53,20 +56,11 @@ class Polynomial(DomainTransformer):
     ['x0', 'x1', 'x0^2', 'x0 x1', 'x1^2']
     """
 
-    def __init__(
-        self,
-        *,
-        degree: int = 3,
-        interactions: bool = True,
-        family: str = "legendre",
-        domain: ArrayLike | None = None,
-        outside: str = "extend",
-    ) -> None:
-        self.degree = degree
-        self.interactions = interactions
-        self.family = family
-        self.domain = domain
-        self.outside = outside
+    degree: int = 3
+    interactions: bool = True
+    family: str = "legendre"
+    domain: ArrayLike | None = None
+    outside: str = "extend"
 
     def _needs_range(self) -> bool:
         return self.family != "monomial"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,6 +18,7 @@ from posterity.basis._domain import (
 Array = NDArray[np.float64]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RadialBasis(LocalFunctions):
     """Gaussian bumps ``exp(-|x - centre|^2 / (2 width^2))``.
 
@@ -54,20 +57,11 @@ class RadialBasis(LocalFunctions):
            [0.14, 0.61, 1.  ]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_centers: int = 10,
-        centers: str | ArrayLike = "even",
-        width: ArrayLike | None = None,
-        domain: ArrayLike | None = None,
-        outside: str = "extend",
-    ) -> None:
-        self.n_centers = n_centers
-        self.centers = centers
-        self.width = width
-        self.domain = domain
-        self.outside = outside
+    n_centers: int = 10
+    centers: str | ArrayLike = "even"
+    width: ArrayLike | None = None
+    domain: ArrayLike | None = None
+    outside: str = "extend"
 
     def _needs_range(self) -> bool:
         return isinstance(self.centers, str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -33,6 +34,7 @@ CANDIDATES = 12
 LENGTH_SCALE_FACTORS = (1.0, 0.5, 0.25)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomFourier(GrowingDomain):
     """Gaussian-process regression as a linear model, with random waves (Rahimi and Recht 2007).
 
@@ -94,22 +96,12 @@ class RandomFourier(GrowingDomain):
            [0.97, 1.  ]])
     """
 
-    def __init__(
-        self,
-        *,
-        n_functions: int | None = None,
-        kernel: str = "squared_exponential",
-        length_scale: str | ArrayLike = "auto",
-        random_state: int | RandomState | None = 0,
-        domain: ArrayLike | None = None,
-        outside: str = "extend",
-    ) -> None:
-        self.n_functions = n_functions
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.random_state = random_state
-        self.domain = domain
-        self.outside = outside
+    n_functions: int | None = None
+    kernel: str = "squared_exponential"
+    length_scale: str | ArrayLike = "auto"
+    random_state: int | RandomState | None = 0
+    domain: ArrayLike | None = None
+    outside: str = "extend"
 
     def prior_precisions(self, length_scales: ArrayLike | None = None) -> Array:
         """Prior precisions (L, m) of the coefficients of a function of unit variance.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ DEFAULTS = {"pid": (0.025, 100), "aci": (0.4, 1000), "dtaci": (0.4, 1000)}
 MOST_LEVELS = 32
 
 
+@dataclass(eq=False, repr=False)
 class Conformal(OnlineWrapper):
     """Wraps a model so that its intervals have their stated coverage, even if it is wrong.
 
@@ -110,22 +112,13 @@ class Conformal(OnlineWrapper):
     0.95
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        level: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99),
-        method: Literal["pid", "aci", "dtaci"] = "pid",
-        rate: float | None = None,
-        memory: int | None = None,
-        integral: float = 0.0,
-    ) -> None:
-        self.model = model
-        self.level = level
-        self.method = method
-        self.rate = rate
-        self.memory = memory
-        self.integral = integral
+    model: Any
+    _: KW_ONLY
+    level: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)
+    method: Literal["pid", "aci", "dtaci"] = "pid"
+    rate: float | None = None
+    memory: int | None = None
+    integral: float = 0.0
 
     @property
     def levels_(self) -> Array:
