@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,6 @@ from posterity.forecasting.checks import (
 )
 from posterity.forecasting.combining import make_forecast
 from posterity.forecasting.forecast import Forecast
-from posterity.forecasting.forms import Form
 from posterity.forecasting.learned import LearnedSeries
 from posterity.forecasting.progress import GROWTH, Ends, Progress, compute_progress
 from posterity.forecasting.recent import (
@@ -145,35 +144,6 @@ class Forecaster(LearnedSeries):
     >>> bool(low[0] < 12 * 16.4 < high[0])
     True
     """
-
-    def __init__(
-        self,
-        *,
-        seasonality: float | Sequence[float] | None = None,
-        forms: Sequence[Form] | None = None,
-        holidays: str | Sequence[str] | None = None,
-        events: Any = None,
-        forgetting: Any = None,
-        lower_bound: float | str | None = "auto",
-        upper_bound: float | str | None = "auto",
-        outliers: Literal["ignore", "learn"] = "ignore",
-        censored: Any = None,
-        capacity: float | None = None,
-        floor: float = 0.0,
-        n_draws: int = 32,
-    ) -> None:
-        self.seasonality = seasonality
-        self.forms = forms
-        self.holidays = holidays
-        self.events = events
-        self.forgetting = forgetting
-        self.lower_bound = lower_bound
-        self.upper_bound = upper_bound
-        self.outliers = outliers
-        self.censored = censored
-        self.capacity = capacity
-        self.floor = floor
-        self.n_draws = n_draws
 
     # ---- learning --------------------------------------------------------------------------------
 

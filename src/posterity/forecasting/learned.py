@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,6 @@ Array = NDArray[np.float64]
 
 # Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
-
-
 # What a forecast has, by the names that are tried on its forecaster.
 _OUR_NAMES = {
     **dict.fromkeys(("components", "decompose", "seasonal_"), "forecast(h).components()"),
@@ -69,22 +68,26 @@ _OUR_NAMES = {
 }
 
 
-class LearnedSeries(AtomicModel, TellsCalls, BaseEstimator):
-    """Series as they were learned, with the parameters of :class:`posterity.Forecaster`."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class ForecastParameters:
+    """Parameters that are kept as they are given."""
 
-    seasonality: Any
-    forms: Any
-    holidays: Any
-    events: Any
-    forgetting: Any
-    lower_bound: Any
-    upper_bound: Any
-    outliers: Any
-    n_draws: int
-    # Of models in files that are older than the parameters.
+    seasonality: float | Sequence[float] | None = None
+    forms: Sequence[Form] | None = None
+    holidays: str | Sequence[str] | None = None
+    events: Any = None
+    forgetting: Any = None
+    lower_bound: float | str | None = "auto"
+    upper_bound: float | str | None = "auto"
+    outliers: Literal["ignore", "learn"] = "ignore"
     censored: Any = None
     capacity: float | None = None
     floor: float = 0.0
+    n_draws: int = 32
+
+
+class LearnedSeries(ForecastParameters, AtomicModel, TellsCalls, BaseEstimator):
+    """Series as they were learned, with the parameters of :class:`posterity.Forecaster`."""
 
     # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,14 +23,15 @@ from posterity.grouped.inputs import (
     drop_weightless_rows,
     key_names,
     read,
+    separate_key,
     split,
-    split_group_key,
     split_one,
 )
 from posterity.grouped.likelihoods import choose_likelihood
 from posterity.kernel import GroupPath
 from posterity.likelihoods import Likelihood
 from posterity.linear import functions
+from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.columns import ModelColumns
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
@@ -53,7 +55,24 @@ class UnknownGroupError(KeyError, ValueError):
     """A key of which no row was learned."""
 
 
-class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
+@dataclass(eq=False, repr=False)
+class GroupedParameters:
+    """Parameters that are kept as they are given."""
+
+    by: By = None
+    _: KW_ONLY
+    prior_mean: ArrayLike | str = SHARED
+    prior_precision: ArrayLike | str = SHARED
+    noise_precision: float | None = None
+    noise_prior: tuple[float, float] = (0.0, 0.0)
+    fit_intercept: bool = True
+    forgetting: Exponential | Stabilized | str | None = None
+    categorical_features: CategoricalFeatures = "auto"
+    missing: Missing = "error"
+    likelihood: Likelihood | str = "gaussian"
+
+
+class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPosterior]):
     """A scikit-learn estimator around one :class:`GroupedPosterior` and the places of its keys."""
 
     _our_names: ClassVar[Mapping[str, str]] = {
@@ -61,13 +80,6 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
         "explain": "model_of(group).explain(x)",
         "posterior_": "shared_posterior_ of all groups, or model_of(group).posterior_ of one",
     }
-
-    by: By
-    prior_mean: ArrayLike | str
-    prior_precision: ArrayLike | str
-    fit_intercept: bool
-    forgetting: Exponential | Stabilized | str | None
-    likelihood: Likelihood | str
 
     _learned_names = ("_posterior_or_none", "_index", "categories_")
 
@@ -163,7 +175,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
 
     def places(self, keys: Any) -> NDArray[np.intp]:
         """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
-        found = (self._index.place(key) for key in keys)
+        found = map(self._index.place, keys)
         return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
 
     def _list_learned(self) -> list[str]:
@@ -237,19 +249,19 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
     def _belief(self, noise: Noise) -> GroupBelief:
         m, offset = self._n_columns, int(self.fit_intercept)
         mean, precision = self.prior_mean, self.prior_precision
-        if isinstance(mean, str) and mean != SHARED:
+        shares_mean, shares_precision = isinstance(mean, str), isinstance(precision, str)
+        if shares_mean and mean != SHARED:
             raise ValueError(f"prior_mean is {mean!r}: it must be {SHARED!r} or numbers")
-        if isinstance(precision, str) and precision not in (SHARED, UNIT):
+        if shares_precision and precision not in (SHARED, UNIT):
             raise ValueError(
                 f"prior_precision is {precision!r}: it must be {SHARED!r}, {UNIT!r} or numbers"
             )
-        mean_shared, precision_shared = isinstance(mean, str), isinstance(precision, str)
-        free = np.full(m + offset, mean_shared)
-        free[:offset] = mean_shared or precision_shared
+        free = np.full(m + offset, shares_mean)
+        free[:offset] = shares_mean or shares_precision
         means = np.zeros(m + offset)
-        if not isinstance(mean, str):
+        if not shares_mean:
             means[offset:] = GaussianPrior(mean, 0.0).means(m)
-        if isinstance(precision, str):
+        if shares_precision:
             return GroupBelief(means, free, None, precision == UNIT)
         prior = GaussianPrior(means[offset:], precision)
         factor = prior.factor(m, intercept=self.fit_intercept, unit=noise.prior_unit)
@@ -287,9 +299,7 @@ class GroupedModel(RegressorMixin, ModelColumns[GroupedPosterior]):
 
     def _separate_key(self, x: Any, group: Any) -> tuple[Any, Any]:
         """The features and the key of a row, where its mapping has both."""
-        if group is None and self.by is not None and hasattr(x, "keys"):
-            return split_group_key(x, key_names(self.by))
-        return x, group
+        return (x, group) if self.by is None else separate_key(x, key_names(self.by), group)
 
     @property
     def _path(self) -> GroupPath:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
+from posterity.kernel.tables import find_table
 from posterity.linear.inputs import read_rows
 from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.offsets import RateOffsets
@@ -57,12 +58,14 @@ def split(X: Any, by: By, groups: Any, known: bool | None = None) -> tuple[Any, 
 
     ``known`` says whether rows so far came with keys (None: there were none).
     """
-    names = key_names(by)
-    if _names_of(X) is not None:
+    names, table = key_names(by), find_table(X)
+    if table is not None:
         if names and groups is not None:
             raise ValueError(f"the keys are in the column {names[0]!r} already: leave groups out")
         if names:
-            return _drop_columns(X, names), read_keys([_column(X, name) for name in names], names)
+            _check_columns(names, table.names)
+            rest = table.select([name for name in table.names if name not in names])
+            return rest, read_keys([X[name] for name in names], names)
     elif names and groups is None:
         raise ValueError(
             f"by is {by!r}, but X has no columns with names: give a data frame, or groups="
@@ -92,9 +95,7 @@ def split_one(
 ) -> tuple[Any, Keys]:
     """The same for one row: of a mapping the keys may be a part."""
     names = key_names(by)
-    if group is None and names and hasattr(x, "keys"):
-        rest, group = split_group_key(cast(Mapping[str, Any], x), names)
-        return rest, key_of(group, len(names))
+    x, group = separate_key(x, names, group)
     if group is None:
         if names:
             raise ValueError(f"by is {by!r}, but x has no names: give a mapping, or group=")
@@ -102,8 +103,10 @@ def split_one(
     return x, key_of(group, max(n_parts, len(names)))
 
 
-def split_group_key(x: Mapping[str, Any], names: list[str]) -> tuple[dict[str, Any], Any]:
-    """The features of a mapping, and its key; a tuple where there are several names."""
+def separate_key(x: Any, names: list[str], group: Any) -> tuple[Any, Any]:
+    """The features and the key of a row; a mapping may have both, of several names a tuple."""
+    if group is not None or not names or not hasattr(x, "keys"):
+        return x, group
     rest = dict(x)
     missing = [name for name in names if name not in rest]
     if missing:
@@ -159,14 +162,14 @@ def drop_weightless_rows(given: Input) -> Input:
 
 
 def _check_given(groups: Any) -> Keys:
-    names = _names_of(groups)
-    if names is not None:
-        return read_keys([_column(groups, name) for name in names], [str(name) for name in names])
+    table = find_table(groups)
+    if table is not None:
+        return read_keys(table.columns, list(map(str, table.names)))
     if isinstance(groups, np.ndarray) and groups.ndim == 2:
         columns = list(groups.T)
         return read_keys(columns, [f"column {i} of groups" for i in range(len(columns))])
-    if not isinstance(groups, np.ndarray) and not hasattr(groups, "dtype"):
-        groups = list(groups) if not hasattr(groups, "type") else groups
+    if not hasattr(groups, "dtype") and not hasattr(groups, "type"):  # as columns have
+        groups = list(groups)
     tuples = isinstance(groups, list) and groups and isinstance(groups[0], tuple)
     if tuples and all(isinstance(g, tuple) and len(g) == len(groups[0]) for g in groups):
         columns = [list(part) for part in zip(*groups, strict=True)]
@@ -174,29 +177,12 @@ def _check_given(groups: Any) -> Keys:
     return read_keys([groups], ["groups"])
 
 
-def _names_of(X: Any) -> list[Any] | None:
-    """The names of the columns of a data frame or an Arrow table; None of all else."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's are the columns
-    return None if names is None else list(names)
-
-
-def _column(frame: Any, name: str) -> Any:
-    names = _names_of(frame) or []
-    if name not in names:
-        raise ValueError(
-            f"X has no column {name!r} to group by: name one of {', '.join(map(repr, names))}"
-        )
-    return frame.column(name) if hasattr(frame, "column_names") else frame[name]
-
-
-def _drop_columns(frame: Any, names: list[str]) -> Any:
+def _check_columns(names: list[str], known: list[Any]) -> None:
     for name in names:
-        _column(frame, name)
-    if hasattr(frame, "column_names"):
-        return frame.drop_columns(names)
-    if type(frame).__module__.startswith("pandas"):
-        return frame.drop(columns=names)
-    return frame.drop(names)
+        if name not in known:
+            raise ValueError(
+                f"X has no column {name!r} to group by: name one of {', '.join(map(repr, known))}"
+            )
 
 
 def _length(X: Any) -> int:

@@ -255,7 +255,7 @@ class GroupedReader(GroupedModel):
         ()
         """
         posterior = self._posterior
-        x, keys = self._split_one(*self._separate_key(x, group))
+        x, keys = self._split_one(x, group)
         slots = self._index.places(keys)[keys.numbers]
         offsets = read_offsets(self, RateOffsets(offset, exposure), 1)
         return posterior.predictive(

@@ -8,12 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.forgetting import Exponential, Stabilized
-from posterity.grouped.inputs import By, Input, drop_weightless_rows, read, read_offsets
+from posterity.grouped.inputs import Input, drop_weightless_rows, read, read_offsets
 from posterity.grouped.reader import GroupedReader
 from posterity.kernel.values import read_scalar
-from posterity.likelihoods import Likelihood
-from posterity.linear.categories import CategoricalFeatures, Missing
 from posterity.linear.coding import join_categories, join_levels_of_row
 from posterity.linear.inputs import check_same_features, check_same_kind, read_weights
 from posterity.linear.keys import Keys
@@ -131,31 +128,6 @@ class GroupedRegression(GroupedReader):
     >>> model.predict([[1.0], [1.0]], groups=[new, known]).round(1)
     array([1.9, 2.5])
     """
-
-    def __init__(
-        self,
-        by: By = None,
-        *,
-        prior_mean: ArrayLike | str = "shared",
-        prior_precision: ArrayLike | str = "shared",
-        noise_precision: float | None = None,
-        noise_prior: tuple[float, float] = (0.0, 0.0),
-        fit_intercept: bool = True,
-        forgetting: Exponential | Stabilized | str | None = None,
-        categorical_features: CategoricalFeatures = "auto",
-        missing: Missing = "error",
-        likelihood: Likelihood | str = "gaussian",
-    ) -> None:
-        self.by = by
-        self.prior_mean = prior_mean
-        self.prior_precision = prior_precision
-        self.noise_precision = noise_precision
-        self.noise_prior = noise_prior
-        self.fit_intercept = fit_intercept
-        self.forgetting = forgetting
-        self.categorical_features = categorical_features
-        self.missing = missing
-        self.likelihood = likelihood
 
     # ---- learning --------------------------------------------------------------------------------
 
