@@ -19,6 +19,7 @@ from sklearn.metrics import mean_absolute_error, root_mean_squared_error
 from posterity import BayesianLinearRegression
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.forgetting import Exponential
+from posterity.sparse import DiagonalLinearRegression
 
 
 def problem(n: int, p: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -426,6 +427,14 @@ def test_result_is_frozen() -> None:
     result = progressive_validation(Guess(), np.zeros((1, 1)), np.zeros(1))
     with pytest.raises(AttributeError):
         result.mae = 0.0  # type: ignore[misc]
+
+
+def test_rows_of_names_are_scored() -> None:
+    rows = [{"site": "ab"[k % 2]} for k in range(40)]
+    y = np.arange(40) % 2 + 0.1 * np.sin(np.arange(40))
+    result = progressive_validation(DiagonalLinearRegression(), rows, y)
+    before = DiagonalLinearRegression().predict_then_learn(rows, y)
+    assert result.log_score == pytest.approx(before.logpdf(y).mean(), rel=1e-12)
 
 
 # ---- bad input ----

@@ -45,7 +45,7 @@ def read_numbers(y: Any, number: int) -> FloatArray:
             f"y in batch {number} holds text, and numbers are scored: use "
             "progressive_classification(model, X, y), or give the labels as 0 and 1"
         )
-    return _check_column(np.asarray(y, dtype=np.float64), number)
+    return read_labels(np.asarray(y, dtype=np.float64), number)
 
 
 def read_lifetimes(y: Any, number: int = 0) -> FloatArray:
@@ -61,12 +61,12 @@ def read_lifetimes(y: Any, number: int = 0) -> FloatArray:
 
 def read_labels_or_numbers(y: Any, number: int) -> NDArray[Any]:
     """The targets of this batch: text as it is, and all else as numbers."""
+    return read_labels(y, number) if _is_text(np.asarray(y)) else read_numbers(y, number)
+
+
+def read_labels(y: Any, number: int) -> NDArray[Any]:
+    """The targets of this batch as they are, one a row."""
     targets = np.asarray(y)
-    return _check_column(targets, number) if _is_text(targets) else read_numbers(targets, number)
-
-
-def _check_column(targets: NDArray[Any], number: int) -> NDArray[Any]:
-    """The targets, if they are one a row."""
     if targets.ndim != 1:
         raise ValueError(
             f"y in batch {number} must have one dimension, one target a row; its shape is "
@@ -145,12 +145,6 @@ def _slice_batches(
             "offset and exposure are for arrays X and y; give the offsets of a stream in its "
             "batches, as (X, y, None, None, log(exposure))"
         )
-    calls = "progressive_validation(model, X, y) or compare(models, X, y)"
-    return read_stream(stream, sample_weight, calls)
-
-
-def read_stream(stream: Any, sample_weight: Any, calls: str) -> Iterable[Any]:
-    """Batches of what was given without y; ``calls`` say how arrays are given."""
     if sample_weight is not None:
         raise ValueError(
             "sample_weight is for arrays X and y; give the weights of a stream in its batches, "
@@ -159,7 +153,10 @@ def read_stream(stream: Any, sample_weight: Any, calls: str) -> Iterable[Any]:
     if isinstance(stream, tuple) and stream and not isinstance(stream[0], tuple):
         return [stream]
     if isinstance(stream, np.ndarray) or find_table(stream) is not None:
-        raise ValueError(f"y is missing: give {calls}, or an iterable of (X, y)")
+        raise ValueError(
+            "y is missing: give progressive_validation(model, X, y), progressive_classification("
+            "model, X, y) or compare(models, X, y), or an iterable of (X, y)"
+        )
     if not isinstance(stream, Iterable):
         raise TypeError(
             "stream must be an array X (with y), a tuple (X, y), or an iterable of batches (X, y) "
@@ -181,7 +178,7 @@ def _check_batch(batch: Any, number: int, read: Callable[[Any, int], NDArray[Any
     X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
     y = read(batch[1], number)
     beside = zip(("sample_weight", "times", "offset"), batch[2:], strict=False)
-    if len(X.shape) != 2:
+    if len(X.shape) != 2 and X.dtype != object:  # as rows of names are
         raise ValueError(
             f"X in batch {number} must have two dimensions, (rows, features); its shape is "
             f"{tuple(X.shape)}"

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evaluation._batches import locate_rows, note_refusals, read_stream, refuse_nothing
+from posterity.evaluation._batches import (
+    limit_batches,
+    locate_rows,
+    note_refusals,
+    read_labels,
+    refuse_nothing,
+)
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._tables import count_rows, to_plain
 from posterity.evaluation.progressive import check_count, check_learns
-from posterity.kernel.tables import take_rows
 
 FloatArray = NDArray[np.float64]
-Batch = tuple[Any, NDArray[Any], FloatArray | None]
 
 # Columns of the ledger: rows, right answers, log scores that are finite, their sum, Brier scores.
 ROWS, RIGHT, WITH_SCORE, LOG_SCORE, BRIER = range(5)
@@ -163,18 +167,13 @@ def progressive_classification(
         Anything with ``predict_then_learn(X, y, sample_weight=None)`` that returns the
         distribution of each label before it was learned: with ``classes``, ``probabilities``
         (n, K) and ``logpmf(y)``.
-    stream : (n, p) array or data frame, tuple, or iterable
-        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or
-        ``(X, y, sample_weight)``.
+    stream, sample_weight, progress
+        As in :func:`progressive_validation`.
     y : (n,) array, optional
         Labels, when `stream` is X.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. That a class exists is known from the
         batch on in which it is first met.
-    sample_weight : (n,) array, optional
-        With arrays only: how much the model learns from a row; each counts once in the scores.
-    progress : callable, optional
-        Called with the number of rows done, after each batch.
 
     Returns
     -------
@@ -203,9 +202,10 @@ def progressive_classification(
     batch_rows = check_count("batch_rows", batch_rows, 1)
     ledger, bins = StretchLedger(N_COLUMNS), np.zeros((3, N_BINS))
     repeats, last = 0, None
-    for X, labels, weight in _batches(stream, y, sample_weight, batch_rows):
+    for batch in limit_batches(stream, y, sample_weight, batch_rows, None, read_labels):
+        labels = batch.y
         with note_refusals(locate_rows(ledger.n_rows, len(labels))):
-            predictive = model.predict_then_learn(X, labels, sample_weight=weight)
+            predictive = model.predict_then_learn(batch.X, labels, **batch.keywords())
         came = np.asarray(predictive.classes)[None] == labels[:, None]
         ledger.add(_scores(predictive, labels, came))
         bins += _bin_probabilities(np.asarray(predictive.probabilities), came)
@@ -270,28 +270,3 @@ def _means(sums: FloatArray) -> dict[str, FloatArray]:
         "log_loss": np.where(scored > 0, -sums[..., LOG_SCORE] / np.maximum(scored, 1.0), math.nan),
         "brier": sums[..., BRIER] / rows,
     }
-
-
-def _batches(stream: Any, y: Any, sample_weight: Any, batch_rows: int) -> Iterator[Batch]:
-    calls = "progressive_classification(model, X, y)"
-    whole = [(stream, y, sample_weight)]
-    batches = read_stream(stream, sample_weight, calls) if y is None else whole
-    for number, batch in enumerate(batches):
-        if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
-            raise ValueError(f"batch {number} must be (X, y) or (X, y, sample_weight)")
-        X = batch[0] if hasattr(batch[0], "shape") else np.asarray(batch[0])
-        labels = np.asarray(batch[1])
-        weight = None if len(batch) == 2 or batch[2] is None else np.asarray(batch[2], dtype=float)
-        if labels.ndim != 1 or X.shape[0] != len(labels):
-            raise ValueError(
-                f"X in batch {number} has {X.shape[0]} rows, but y has shape "
-                f"{labels.shape}: give one label for each row"
-            )
-        if weight is not None and weight.shape != labels.shape:
-            raise ValueError(
-                f"sample_weight in batch {number} has shape {weight.shape}, but y has "
-                f"{labels.shape}: give one weight for each row"
-            )
-        for start in range(0, len(labels), batch_rows):
-            rows = slice(start, start + batch_rows)
-            yield take_rows(X, rows), labels[rows], None if weight is None else weight[rows]

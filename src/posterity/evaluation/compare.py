@@ -65,8 +65,7 @@ def compare(
         ``predict_then_learn(X, y, sample_weight=None)``. A list is named by the classes and the
         parameters that differ.
     X : (n, p) array or data frame, tuple, or iterable
-        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)``,
-        ``(X, y, sample_weight)`` or ``(X, y, sample_weight, None, offset)``, of any length.
+        As `stream` of :func:`progressive_validation`.
     y : (n,) array, optional
         Targets, when `X` is an array or a data frame: numbers, or labels of text.
     score : {"evidence", "prequential"}
@@ -79,14 +78,11 @@ def compare(
     sample_weight : (n,) array, optional
         With arrays only; weight 2 is the row twice. In the prequential score it multiplies the
         log density.
-    offset, exposure : (n,) array or float, optional
-        With arrays only, of models of counts: what is added to each log rate, and what each count
-        comes from.
+    offset, exposure, progress
+        As in :func:`progressive_validation`.
     batch_rows : int
         Larger batches are cut into pieces of so many rows. Changes memory and speed, not results,
         but for the steps of pipelines that learn from their first batch.
-    progress : callable, optional
-        Called with the number of rows done, after each batch.
 
     Returns
     -------

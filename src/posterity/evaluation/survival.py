@@ -168,20 +168,13 @@ def progressive_survival(
     model : object
         Anything with ``predict_then_learn(X, y, sample_weight=None)``, as
         ``BayesianGeneralizedLinear(Censored(Weibull()))``.
-    stream : (n, p) array or data frame, tuple, or iterable
-        X (give `y` too); or a tuple ``(X, y)``; or any iterable of batches ``(X, y)`` or ``(X, y,
-        sample_weight)``.
+    stream, batch_rows, sample_weight, progress
+        As in :func:`progressive_validation`.
     y : (n, 2) array, optional
         Lower and upper end of each lifetime, when `stream` is X.
     times : (k,) array, optional
         When to ask who is alive. None: when 10%, 20%, ... 90% of the events of the first batch are
         over.
-    batch_rows : int
-        Larger batches are cut into pieces of so many rows.
-    sample_weight : (n,) array, optional
-        With arrays only: how much the model learns from a row; each counts once in the scores.
-    progress : callable, optional
-        Called with the number of rows done, after each batch.
 
     Returns
     -------
