@@ -14,9 +14,7 @@ from posterity.io.arrow import pa
 FloatArray = NDArray[np.float64]
 # The level of what is missing, where that is a level.
 MISSING = "missing"
-DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*,\d+")
 NUMBER_WITH_UNIT = re.compile(r"[-+]?[$€£¥] ?[-+]?\d[\d.,]*|[-+]?\d[\d.,]* ?[%$€£¥]")
-GROUPED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+")
 
 
 def is_number(kind: pa.DataType) -> bool:
