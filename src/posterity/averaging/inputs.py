@@ -166,12 +166,13 @@ def read_one(
 
 def takes_levels(average: BaseEstimator, X: Any = None) -> bool:
     """Return True if the models of an average, or the model of a wrapper, take categories."""
+    return any(takes_categories(model, X) for model in _list_models(average))
+
+
+def _list_models(average: BaseEstimator) -> list[Any]:
     if hasattr(average, "model"):
-        models = [getattr(average, "model_", average.model)]
-    else:
-        given = [model for _, model in name_models(average.models)]
-        models = getattr(average, "models_", given)
-    return any(takes_categories(model, X) for model in models)
+        return [getattr(average, "model_", average.model)]
+    return getattr(average, "models_", [model for _, model in name_models(average.models)])
 
 
 def _read_levels(average: BaseEstimator, x: dict[str, Any], *, reset: bool) -> Rows:
@@ -185,7 +186,7 @@ def _requires_array(average: BaseEstimator, X: Any) -> bool:
     """Return True if rows must be numbers: pipelines may turn other things into numbers first."""
     if takes_levels(average, X):
         return False
-    if not all(isinstance(model, Pipeline) for _, model in name_models(average.models)):
+    if not all(isinstance(model, Pipeline) for model in _list_models(average)):
         return True
     return find_table(X) is None and getattr(X, "dtype", np.dtype(float)).kind != "O"
 

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_c
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, validate_data
 
 from posterity.averaging import inputs
 from posterity.averaging.members import (
@@ -23,16 +22,10 @@ from posterity.averaging.members import (
 )
 from posterity.distributions._limits import interval_ends
 from posterity.factor import Rows
-from posterity.kernel.tables import find_table
 from posterity.linear import BayesianLinearRegression
 from posterity.linear.inputs import (
-    read_points,
-    read_rows,
-    read_target,
     read_times,
-    read_weights,
     refuse_no_weight,
-    refuse_unusable,
 )
 from posterity.linear.named import wrap_read_rows
 from posterity.transaction import atomic, make_branch
@@ -327,43 +320,20 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         X, y, weights = rows
         first = not hasattr(self.model_, "n_features_in_")
         given = transform_for_last(self.model_, X, y, first=first)
-        try:
-            predictive = get_final_step(self.model_).predict_then_learn(
-                given, y, sample_weight=weights, **how
-            )
-        except ValueError:
-            if isinstance(X, np.ndarray) and X.dtype == np.float64:
-                refuse_unusable(self, X, y[:, None])  # the names of the columns are known here
-            raise
+        predictive = get_final_step(self.model_).predict_then_learn(
+            given, y, sample_weight=weights, **how
+        )
         return self._calibrate_then_learn(predictive, y, weights, return_predictions)
 
     def _rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Given:
         """Rows as the model takes them: an array, or a table for a pipeline."""
-        if not self._accepts_any_rows(X):
-            X, column, weights = read_rows(self, X, y, sample_weight, reset=reset)
-            return X, column[:, 0], weights
-        if y is None:
-            raise ValueError("This model requires y to be passed, but the target y is None")
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        target = read_target(y)
-        check_consistent_length(X, target)
-        refuse_unusable(self, np.empty((0, 0)), target[:, None])
-        return X, target, read_weights(sample_weight, len(target))
+        rows = inputs.read(self, X, y, sample_weight, reset=reset)
+        return rows.of(self.model), rows.y, rows.weights
 
     def _points(self, X: Any) -> Any:
         """Rows to predict at, as the last step of a pipeline takes them."""
         model = self._learned_model
-        if self._accepts_any_rows(X):
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return transform_for_last(model, X)
-        return transform_for_last(model, read_points(self, X))
-
-    def _accepts_any_rows(self, X: Any) -> bool:
-        """Return True if rows may be other than numbers: levels, or what a pipeline transforms."""
-        if inputs.takes_levels(self, X):
-            return True
-        objects = getattr(X, "dtype", np.dtype(float)).kind == "O"
-        return isinstance(self.model, Pipeline) and (objects or find_table(X) is not None)
+        return transform_for_last(model, inputs.read_points(self, X).of(model))
 
     def _read_row(self, x: ArrayLike | Mapping[str, float], *, reset: bool) -> inputs.Rows:
         if isinstance(self.model, Pipeline) and isinstance(x, Mapping):

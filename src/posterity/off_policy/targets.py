@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
-from posterity.kernel.values import read_floats
+from posterity.kernel.values import is_word, read_floats
 from posterity.off_policy.expectations import mix_numbers
 
 Array = NDArray[np.float64]
@@ -195,11 +195,15 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
     TypeError
         For what is none of these.
     """
-    if isinstance(policy, Always) or _is_arm(policy, arms):
-        return StochasticPolicy(_same(_choose_arms(policy, arms)), complete=False)
-    if isinstance(policy, str) and policy == "logged":
+    computes = callable(policy) or hasattr(policy, "propensities")
+    given = isinstance(policy, np.ndarray)
+    if isinstance(policy, Always) or (not computes and not given and policy in arms):
+        arm = policy.arm if isinstance(policy, Always) else policy
+        chosen = np.array([1.0 if arm == other else 0.0 for other in arms])
+        return StochasticPolicy(_same(chosen), complete=False)
+    if is_word(policy, "logged"):
         return Logged()
-    if isinstance(policy, str) and policy == "uniform":
+    if is_word(policy, "uniform"):
         return StochasticPolicy(_same(np.full(len(arms), 1.0 / len(arms))))
     if hasattr(policy, "propensities") and hasattr(policy, "arms_"):
         columns = _columns(policy, features)
@@ -208,7 +212,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         return StochasticPolicy(
             lambda X: _check_propensities(_as_chances(policy(X), arms), len(X), len(arms))
         )
-    if isinstance(policy, np.ndarray) and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
+    if given and policy.shape[1:] in ((len(arms),), (len(arms), 1)):
         return GivenProbabilities(
             _check_propensities(policy.reshape(len(policy), -1), len(policy), len(arms))
         )
@@ -216,16 +220,6 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
         f"{policy!r} is not a policy: give a Bandit, one of the arms {list(arms)}, "
         '"uniform", "logged", probabilities (n, K), or a function of contexts X'
     )
-
-
-def _is_arm(policy: Any, arms: Sequence[Any]) -> bool:
-    plain = not callable(policy) and not hasattr(policy, "propensities")
-    return plain and not isinstance(policy, np.ndarray) and policy in arms
-
-
-def _choose_arms(policy: Any, arms: Sequence[Any]) -> Array:
-    arm = policy.arm if isinstance(policy, Always) else policy
-    return np.array([1.0 if arm == other else 0.0 for other in arms])
 
 
 def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
