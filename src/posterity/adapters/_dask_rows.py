@@ -164,7 +164,7 @@ def collection(table: Any, *others: Any) -> Collection:
 
     Raises ``TypeError`` for what is neither, ``TableError`` where rows can't be matched.
     """
-    if _is_frame(table):
+    if hasattr(table, "map_partitions") and hasattr(table, "columns"):
         for role, name in zip(_WORDS, others, strict=False):
             if name is not None and not isinstance(name, str):
                 raise TypeError(
@@ -255,10 +255,6 @@ def batch_of_arrays(roles: Sequence[str], X: Any, *others: Any) -> pa.RecordBatc
     columns = np.array(np.asarray(X).T, order="C")
     arrays = [pa.array(column) for column in (*columns, *others)]
     return pa.RecordBatch.from_arrays(arrays, names=[*name_columns(len(columns)), *roles])
-
-
-def _is_frame(table: Any) -> bool:
-    return hasattr(table, "map_partitions") and hasattr(table, "columns")
 
 
 def _is_array(table: Any) -> bool:

@@ -212,7 +212,11 @@ def plan(
     names = tuple(name for one in encoders for name in one.names)
     reading = replace(_reading(columns), missing=_fix_missing(columns.missing, encoders, found))
     if _lacks_domain(fresh):
-        ranges = [_find_range(one, name, found) for one in encoders for name in one.names]
+        ranges = [
+            (0.0, 1.0) if one.is_category else found.get_range(one.column)
+            for one in encoders
+            for _ in one.names
+        ]
         fresh.basis = clone(fresh.basis).set_params(domain=np.array(ranges))
     return Task(files.dumps(fresh), names, columns.target, reading, classes, by)
 
@@ -270,7 +274,3 @@ def _lacks_domain(model: BaseEstimator) -> bool:
     """Return True if a basis would take its domain from the first rows."""
     basis = getattr(model, "basis", None)
     return basis is not None and getattr(basis, "domain", ()) is None
-
-
-def _find_range(encoder: Encoder, name: str, found: Answers) -> tuple[float, float]:
-    return (0.0, 1.0) if encoder.is_category else found.get_range(encoder.column)

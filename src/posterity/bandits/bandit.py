@@ -39,6 +39,7 @@ from posterity.distributions.guesses import refuse_guess
 from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
 from posterity.linear.inputs import check_same_features, read_weights
+from posterity.linear.named import has_learned
 from posterity.transaction import Undo, atomic, hold_model_lock
 
 Array = NDArray[np.float64]
@@ -358,7 +359,7 @@ class Bandit(BaseEstimator):
         self._start()
         other._start()
         self._roster.check_same_arms(other._roster)
-        if hasattr(self, "n_features_in_") and hasattr(other, "n_features_in_"):
+        if has_learned(self) and has_learned(other):
             check_same_features(self, other)
         self._arms.merge(other._arms)
         for name in ("n_features_in_", "feature_names_in_"):

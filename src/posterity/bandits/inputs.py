@@ -17,6 +17,7 @@ from posterity.bandits.roster import Roster, is_among
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.inputs import name_text_column
+from posterity.linear.named import get_feature_names, has_learned
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -40,7 +41,7 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
 
     Raises ``ValueError`` where features, or their names, are not those of the contexts before.
     """
-    known = hasattr(bandit, "n_features_in_")
+    known = has_learned(bandit)
     if type(X) is np.ndarray and X.ndim == 1:
         X = X[None]
     if known and _are_clean(X, bandit.n_features_in_):
@@ -66,7 +67,7 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
                 f"{bandit.n_features_in_}: give the same features"
             )
         return np.asarray(X)
-    X = _in_order(X, getattr(bandit, "feature_names_in_", None))
+    X = _in_order(X, get_feature_names(bandit))
     return _read_numbers(X, lambda: validate_data(reader, X, reset=not known, **FLOATS))
 
 
@@ -125,7 +126,7 @@ def _read_mappings(reader: Any, rows: Sequence[Any], *, reset: bool) -> Array:
 
 
 def _read_mapping(reader: Any, x: Any) -> Array:
-    names = getattr(reader, "feature_names_in_", None)
+    names = get_feature_names(reader)
     if names is None:
         raise TypeError(
             "the context is a mapping of names, but earlier contexts had no names: give an "

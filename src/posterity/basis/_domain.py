@@ -192,10 +192,10 @@ class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, Bas
         bad = np.argwhere(np.clip(X, self.domain_[:, 0], self.domain_[:, 1]) != X)
         if len(bad):
             row, feature = (int(index) for index in bad[0])
+            inside = " or ".join(repr(way) for way in self._ways_outside if way != "raise")
             raise ValueError(
                 f"{self._describe_cell(X, row, feature)} (the first of {len(bad)}): give a "
-                "wider domain=, "
-                f"or outside={self._list_ways_inside()}"
+                f"wider domain=, or outside={inside}"
             )
 
     def _refuse_overflow(self, X: Array, columns: Array) -> None:
@@ -208,9 +208,6 @@ class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, Bas
                 f"{self._describe_cell(X, row, int(distance.argmax()))}, so far out that "
                 f"{type(self).__name__} overflows: drop such rows, or use outside='clip'"
             )
-
-    def _list_ways_inside(self) -> str:
-        return " or ".join(repr(way) for way in self._ways_outside if way != "raise")
 
     def _describe_cell(self, X: Array, row: int, feature: int) -> str:
         low, high = self.domain_[feature]

@@ -143,15 +143,12 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         inputs = np.asarray(super().get_feature_names_out(input_features), dtype=object)
         return np.concatenate([_names(basis, inputs[at]) for at, basis in self.blocks_])
 
-    def _has_prior_precisions(self) -> bool:
-        return any(hasattr(basis, "prior_precisions") for basis in self.bases.values())
-
     @property
     def common_hypotheses(self) -> bool:
         """True if all bases with several hypotheses have them in common."""
         return all(_are_common(basis) for _, basis in self.blocks_ if not _is_plain(basis))
 
-    @available_if(_has_prior_precisions)
+    @available_if(lambda self: any(hasattr(b, "prior_precisions") for b in self.bases.values()))
     def prior_precisions(self) -> Array:
         """(L, m) prior precisions: every combination of what the bases think possible.
 

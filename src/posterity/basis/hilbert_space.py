@@ -161,7 +161,7 @@ class HilbertSpaceGP(GrowingDomain):
         check_choice("kernel", self.kernel, KERNELS)
         scale = read_length_scale(self.length_scale, X.shape[1])
         given = scale is not None
-        if isinstance(self.length_scale, str) and self.length_scale == "ard":
+        if is_word(self.length_scale, "ard"):
             if self.additive:
                 raise ValueError(
                     'length_scale is "ard", which does not work with additive=True: '

@@ -140,7 +140,7 @@ class RandomFourier(GrowingDomain):
 
     def _begin(self, X: Array, y: ArrayLike | None = None) -> None:
         check_choice("kernel", self.kernel, KERNELS)
-        learns = isinstance(self.length_scale, str) and self.length_scale == "ard"
+        learns = is_word(self.length_scale, "ard")
         count = 200 if self.n_functions is None else self.n_functions
         if learns and self.n_functions is None:
             count = choose_n_waves(len(X))

@@ -24,6 +24,7 @@ from posterity.basis._domain import (
 )
 from posterity.basis._growth import count_spans, find_near
 from posterity.basis._penalty import Penalty
+from posterity.kernel.values import is_word
 
 Array = NDArray[np.float64]
 
@@ -217,7 +218,7 @@ class Spline(LocalFunctions):
     @property
     def _grows(self) -> bool:
         free = self.n_knots is None and self.domain is None and self.outside == "extend"
-        return free and isinstance(self.knots, str) and self.knots == "even"
+        return free and is_word(self.knots, "even")
 
     @property
     def _ends(self) -> Array:

@@ -27,7 +27,7 @@ from posterity.linear.inputs import (
     read_times,
     refuse_no_weight,
 )
-from posterity.linear.named import wrap_read_rows
+from posterity.linear.named import has_learned, wrap_read_rows
 from posterity.transaction import atomic, make_branch
 
 Array = NDArray[np.float64]
@@ -318,8 +318,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _learn(self, rows: Given, how: dict[str, Any], return_predictions: bool) -> Any:
         """Let the model predict and learn; it refuses bad rows before anything is changed."""
         X, y, weights = rows
-        first = not hasattr(self.model_, "n_features_in_")
-        given = transform_for_last(self.model_, X, y, first=first)
+        given = transform_for_last(self.model_, X, y, first=not has_learned(self.model_))
         predictive = get_final_step(self.model_).predict_then_learn(
             given, y, sample_weight=weights, **how
         )

@@ -25,6 +25,7 @@ from posterity.io.reading import ROLES, ReadSettings
 from posterity.io.table import open_any, open_rows
 from posterity.io.targets import Target
 from posterity.io.wide import open_wide
+from posterity.linear.named import get_feature_names
 from posterity.model import Model
 from posterity.model.formula import read_formula
 
@@ -69,7 +70,7 @@ class ModelFile:
     @property
     def feature_names(self) -> list[str]:
         """Names of the features; raises ``ValueError`` where the model knows none."""
-        names = getattr(self.model, "feature_names_in_", None)
+        names = get_feature_names(self.model)
         if self.has_formula:
             names = read_formula(self.model.formula).predictors
         elif self.is_wide:

@@ -16,9 +16,11 @@ from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
 from posterity.io.reading import ROLES
+from posterity.kernel.values import is_word
 from posterity.linear.base import LinearModel
 from posterity.linear.categories import OTHER
 from posterity.linear.contrasts import Base, Term, contrast_model
+from posterity.linear.named import list_feature_names
 from posterity.words import COUNTS
 
 # Settings of the prior that say that it is learned; models whose mean is an exponential.
@@ -51,7 +53,7 @@ def _make_document(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
             name: value if isinstance(value, int | float | str | None) else repr(value)
             for name, value in model.get_params(deep=False).items()
         },
-        "features": [str(name) for name in getattr(model, "feature_names_in_", [])],
+        "features": list(map(str, list_feature_names(model))),
         "columns": _list_names(kept.notes.get("columns")),
         "left_out": _list_names(kept.notes.get("left_out")),
         "level": level,
@@ -125,7 +127,7 @@ def _list_named_terms(kept: ModelFile) -> list[Term]:
     """Features that are levels of the table's columns by their names, as zone=a."""
     columns, left_out = (set(_list_names(kept.notes.get(one))) for one in ("columns", "left_out"))
     offset = int(kept.model.fit_intercept)
-    features = [str(name) for name in getattr(kept.model, "feature_names_in_", [])]
+    features = list(map(str, list_feature_names(kept.model)))
     found: dict[str, list[tuple[str, str, int]]] = {}
     for place, name in [*((-1, one) for one in sorted(left_out)), *enumerate(features, offset)]:
         stems = [name[:i] for i, mark in enumerate(name) if mark == "="]
@@ -164,7 +166,7 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
     precision = given.get("prior_precision")
-    learned = isinstance(precision, str) and precision in LEARNED_PRIORS
+    learned = is_word(precision, *LEARNED_PRIORS)
     if not learned or given.get("prior") is not None:
         return []
     relative_to = np.reshape(getattr(model, "noise_precision_", 1.0), (-1, 1))

@@ -115,7 +115,7 @@ def _list_plain_forms(n: int, periods: list[float]) -> list[Form]:
         form
         for m in whole
         if n // 2 < m <= n - FEWEST_SEASONAL_ROWS
-        for form in _make_short_season_forms(m)
+        for form in (Form(m), Form(m, (1,)))
     ]
     whole = [m for m in whole if 1 < m <= n // 2]
     short = [m for m in whole if m <= MOST_DENSE_LAGS]
@@ -143,10 +143,6 @@ def _limit_drift(form: Form, n: int) -> Form:
 def _make_plain_forms(n: int) -> list[Form]:
     long = min(N_LAGS, max(n // 4, 1))
     return [Form(), Form(1, span(1, 3)), Form(1, span(1, long)), Form(1, (), (1.0, 3.0))]
-
-
-def _make_short_season_forms(m: int) -> list[Form]:
-    return [Form(m), Form(m, (1,))]
 
 
 def _make_seasonal_forms(m: int, *, dense: bool) -> list[Form]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from posterity.forecasting.gaps import bridge_gaps, carry_forward
 from posterity.forecasting.panel import OUTLIER, STEP, Panel
+from posterity.kernel.values import is_word
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -47,7 +48,7 @@ BLOCK = 4_000_000
 
 def check_outliers(outliers: Any) -> None:
     """Raise ``ValueError`` unless ``outliers`` is "ignore" or "learn"."""
-    if not (isinstance(outliers, str) and outliers in ("ignore", "learn")):
+    if not is_word(outliers, "ignore", "learn"):
         raise ValueError(
             f'outliers is {outliers!r}: give "ignore" to leave out values that are far from all '
             'others, or "learn" to learn them'

@@ -36,6 +36,7 @@ from posterity.linear.columns import ModelColumns
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import name_bad_rows, read_points, refuse_no_weight
 from posterity.linear.keys import Keys
+from posterity.linear.named import get_feature_names
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import OUR_NAMES, count
 from posterity.noise import JointOfOne, KnownNoise, Noise
@@ -82,7 +83,6 @@ class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPoster
     }
 
     _learned_names = ("_posterior_or_none", "_index", "categories_")
-
     _index: KeyIndex
     _row_path: GroupPath
 
@@ -305,7 +305,7 @@ class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPoster
     def _path(self) -> GroupPath:
         """The path that learns and predicts single rows."""
         if "_row_path" not in self.__dict__:
-            names = getattr(self, "feature_names_in_", None) if self._learns_features else None
+            names = get_feature_names(self) if self._learns_features else None
             posterior = self._posterior
             self._row_path = GroupPath(posterior.bank.n_coefficients, posterior.intercept, names)
         return self._row_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from posterity.kernel.values import is_word
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.words import read_likelihood
 
@@ -18,7 +19,7 @@ def choose_likelihood(given: Likelihood | str) -> Likelihood | None:
     >>> choose_likelihood("poisson")
     Poisson()
     """
-    if isinstance(given, str) and given == NORMAL:
+    if is_word(given, NORMAL):
         return None
     given = read_likelihood(given, NORMAL)
     if given.learned:

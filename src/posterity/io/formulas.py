@@ -168,11 +168,7 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
             f"its columns are {', '.join(map(repr, present[:20]))}"
         )
     # A function's arguments formulaic does not tell: every column whose name is in the formula.
-    return {name for name in present if _is_in(name, formula)}
-
-
-def _is_in(name: str, formula: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
+    return {name for name in present if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula)}
 
 
 def _make_matrices(formula: str, frame: Any) -> Any:

@@ -134,7 +134,11 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
         return SinglePassSource("the reader", data.schema, data)
     if isinstance(data, pa.Table | pa.RecordBatch):
         table = pa.table(data) if isinstance(data, pa.RecordBatch) else data
-        return TableSource("the table", table.schema, _iterate_batches(table), table.num_rows)
+
+        def read(columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
+            return table.select(list(columns)).to_batches()
+
+        return TableSource("the table", table.schema, read, table.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
         return _read_stream(data, module)
     if isinstance(data, Iterable):
@@ -143,10 +147,6 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
         f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
         "reader, a database cursor, or an iterable of tables"
     )
-
-
-def _iterate_batches(table: pa.Table) -> Callable[[Sequence[str]], Iterable[pa.RecordBatch]]:
-    return lambda columns: table.select(list(columns)).to_batches()
 
 
 def _read_stream(data: Any, module: str) -> TableSource:

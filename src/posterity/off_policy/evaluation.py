@@ -156,7 +156,7 @@ def evaluate(
     """
     check_log(log)
     settings = _EvaluationSettings(
-        methods=_read_names(methods),
+        methods=tuple(map(str.lower, [methods] if isinstance(methods, str) else methods)),
         level=level,
         anytime=anytime,
         reward_range=reward_range,
@@ -199,11 +199,6 @@ def evaluate(
     ]
     support = {name: tally.support.estimate() for name, tally in tallies.items()}
     return Evaluation(tuple(estimates), support, rows, level)
-
-
-def _read_names(methods: Sequence[str] | str) -> tuple[str, ...]:
-    """Names of methods in lower case, of several or of one."""
-    return tuple(name.lower() for name in ([methods] if isinstance(methods, str) else methods))
 
 
 def _choose_expectations(

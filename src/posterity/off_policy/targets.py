@@ -14,6 +14,7 @@ from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
 from posterity.kernel.values import is_word, read_floats
+from posterity.linear.named import list_feature_names
 from posterity.off_policy.expectations import mix_numbers
 
 Array = NDArray[np.float64]
@@ -224,7 +225,7 @@ def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) ->
 
 def _columns(bandit: Any, features: Sequence[str]) -> slice | list[int]:
     """Return the columns of a bandit's features; all, where names don't tell."""
-    names = list(getattr(bandit, "feature_names_in_", ()))
+    names = list_feature_names(bandit)
     lacking = [name for name in names if name not in features]
     if not names or (lacking and len(names) == len(features)):
         return slice(None)
