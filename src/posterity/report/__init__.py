@@ -1,4 +1,9 @@
-"""Reports: one HTML page that opens from disk (charts need vl-convert-python, extra `report`)."""
+"""Reports: one HTML page that opens from disk (charts need vl-convert-python, extra `report`).
+
+Each function returns the page as text, about one megabyte: the library that draws its charts is in
+it. Without vl-convert-python, each raises ``ModuleNotFoundError`` and says how to install it.
+:class:`About` has the title, the target, the command and the problems of the data.
+"""
 
 from __future__ import annotations
 

@@ -32,17 +32,6 @@ def comparison_report(comparison: PairedComparison, about: About) -> str:
     comparison : PairedComparison
         From :func:`posterity.evaluation.compare_predictions`.
     about : About
-        Title, target, command, problems of the data.
-
-    Returns
-    -------
-    str
-        HTML.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If vl-convert-python is not installed (the extra ``report``).
 
     Examples
     --------

@@ -36,19 +36,8 @@ def forecast_report(
     forecast : Forecast
         What it says now.
     about : About
-        Title, target, command, problems of the data.
     sums : CoherentForecast, optional
         The same with sums of the series.
-
-    Returns
-    -------
-    str
-        HTML.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If vl-convert-python is not installed (the extra ``report``).
 
     Examples
     --------

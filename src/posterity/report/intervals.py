@@ -52,7 +52,6 @@ def intervals_report(
     Parameters
     ----------
     about : About
-        Title, target, command.
     remarks : sequence of str
         What they mean, in sentences.
     header : sequence of str
@@ -66,16 +65,6 @@ def intervals_report(
         Of the estimates; default that of the target.
     tables : sequence of (title, headings, rows), optional
         More numbers.
-
-    Returns
-    -------
-    str
-        HTML.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If vl-convert-python is not installed (the extra ``report``).
 
     Examples
     --------

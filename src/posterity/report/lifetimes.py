@@ -20,17 +20,6 @@ def survival_report(result: SurvivalScores, about: About | None = None) -> str:
     result : SurvivalScores
         From :func:`posterity.evaluation.progressive_survival`, or ``score_survival``.
     about : About, optional
-        Title, target, command, problems of the data.
-
-    Returns
-    -------
-    str
-        HTML, about one megabyte: the library that draws the charts is in it.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If vl-convert-python is not installed (the extra ``report``).
 
     Examples
     --------

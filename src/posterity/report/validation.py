@@ -72,7 +72,6 @@ def validation_report(
     result : ValidationResult
         From :func:`posterity.evaluation.progressive_validation`.
     about : About, optional
-        Title, target, command, problems of the data.
     model : estimator, optional
         The model that has learned the stream: its coefficients are listed where it has a joint
         posterior of them.
@@ -81,15 +80,8 @@ def validation_report(
     spread : (p,) array, optional
         Standard deviation of each feature, to compare coefficients in one unit.
 
-    Returns
-    -------
-    str
-        HTML, about one megabyte: the library that draws the charts is in it.
-
     Raises
     ------
-    ModuleNotFoundError
-        If vl-convert-python is not installed (the extra ``report``).
     TypeError
         If ``about`` is text: the page is returned, not written.
 
