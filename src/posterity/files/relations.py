@@ -173,7 +173,7 @@ def _check_linear_model(model: Any) -> bool:
         return True
     classes = getattr(model, "classes_", None)
     return (
-        (model.basis is None) == (getattr(model, "basis_", None) is None)
+        (model.basis is None) == (model._fitted_basis is None)
         and _check_levels(model)
         and (model.basis is None or model.basis_.n_features_in_ == _count_numbers(model))
         and (names is None or len(names) == model.n_features_in_)
@@ -186,14 +186,14 @@ def _check_linear_model(model: Any) -> bool:
 
 def _check_grouped_model(model: Any) -> bool:
     posterior = model._posterior_or_none
-    if posterior is None or getattr(model, "categories_", None) is None:
+    if posterior is None or model._categories is None:
         return True
     width = posterior.bank.n_coefficients - int(posterior.intercept)
     return _check_levels(model) and bool(model._n_columns == width)
 
 
 def _check_levels(model: Any) -> bool:
-    known = getattr(model, "categories_", None)
+    known = model._categories
     if known is None:
         return True
     if name_of(type(known)) != "Categories":
@@ -209,7 +209,7 @@ def _check_levels(model: Any) -> bool:
 
 def _count_numbers(model: Any) -> int:
     """How many features are no categories."""
-    known = getattr(model, "categories_", None)
+    known = model._categories
     return int(model.n_features_in_ if known is None else len(known.numbers))
 
 
