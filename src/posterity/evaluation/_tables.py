@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -40,7 +40,22 @@ def count_rows(n: int) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """What JSON holds: lists for arrays, and None for numbers that are not finite."""
+    """What JSON holds: lists for arrays, None for numbers that are not finite, text as keys.
+
+    Examples
+    --------
+    >>> to_plain({0.95: np.array([0.5, np.inf]), "rows": 3})
+    {'0.95': [0.5, None], 'rows': 3}
+    """
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else f"{key:g}": to_plain(value[key]) for key in value}
     if isinstance(value, np.ndarray):
-        return [to_plain(entry) for entry in value.tolist()]
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [to_plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def pick_plain(scores: Any, *names: str) -> dict[str, Any]:
+    """Some attributes, as JSON holds them."""
+    return {name: to_plain(getattr(scores, name)) for name in names}

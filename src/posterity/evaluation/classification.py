@@ -18,7 +18,7 @@ from posterity.evaluation._batches import (
     refuse_nothing,
 )
 from posterity.evaluation._ledger import StretchLedger
-from posterity.evaluation._tables import count_rows, to_plain
+from posterity.evaluation._tables import count_rows, pick_plain, to_plain
 from posterity.evaluation.progressive import check_count, check_learns
 
 FloatArray = NDArray[np.float64]
@@ -26,6 +26,7 @@ FloatArray = NDArray[np.float64]
 # Columns of the ledger: rows, right answers, log scores that are finite, their sum, Brier scores.
 ROWS, RIGHT, WITH_SCORE, LOG_SCORE, BRIER = range(5)
 N_COLUMNS = 5
+SCORES = ("accuracy", "log_loss", "brier")
 N_BINS = 10
 
 
@@ -109,26 +110,12 @@ class ClassificationResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
-        along, calibration = self.along, self.calibration
         return {
-            "accuracy": to_plain(self.accuracy),
-            "log_loss": to_plain(self.log_loss),
-            "brier": to_plain(self.brier),
-            "no_change": to_plain(self.no_change),
-            "calibration_error": to_plain(calibration.error),
-            "calibration": {
-                "n": calibration.n.tolist(),
-                "predicted": to_plain(calibration.predicted),
-                "observed": to_plain(calibration.observed),
-            },
-            "n_rows": self.n_rows,
-            "n_impossible": self.n_impossible,
-            "along": {
-                "row_end": along.row_end.tolist(),
-                "accuracy": to_plain(along.accuracy),
-                "log_loss": to_plain(along.log_loss),
-                "brier": to_plain(along.brier),
-            },
+            **pick_plain(self, *SCORES, "no_change"),
+            "calibration_error": to_plain(self.calibration.error),
+            "calibration": pick_plain(self.calibration, "n", "predicted", "observed"),
+            **pick_plain(self, "n_rows", "n_impossible"),
+            "along": pick_plain(self.along, "row_end", *SCORES),
         }
 
     def __repr__(self) -> str:

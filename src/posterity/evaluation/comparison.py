@@ -105,9 +105,7 @@ class Comparison:
             "n_rows": self.n_rows,
             "n_unscored": self.n_unscored,
             "best": self.best,
-            "models": [
-                {name: to_plain(value) for name, value in row.items()} for row in self._rows()
-            ],
+            "models": to_plain(self._rows()),
         }
 
     def to_frame(self) -> Any:

@@ -153,10 +153,7 @@ class PairedComparison:
             "best": self.best,
             "n_rows_compared": self.n_rows,
             "models": [
-                {
-                    **{name: to_plain(value) for name, value in row.items()},
-                    "validation": self.results[row["name"]].to_dict(),
-                }
+                to_plain(row) | {"validation": self.results[row["name"]].to_dict()}
                 for row in self._rows()
             ],
         }

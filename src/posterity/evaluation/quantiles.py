@@ -52,8 +52,8 @@ class QuantileResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, and None for what is not finite."""
-        found = {**asdict(self), "skill": self.skill}
-        return {name: to_plain(value) for name, value in found.items()}
+        plain: dict[str, Any] = to_plain({**asdict(self), "skill": self.skill})
+        return plain
 
 
 def progressive_quantiles(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.pit import PIT, skewness_in_words
 from posterity.evaluation import _scores as column
-from posterity.evaluation._tables import count_rows, html_table, to_plain
+from posterity.evaluation._tables import count_rows, html_table, pick_plain, to_plain
 from posterity.evaluation._totals import Totals
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.coefficient_path import CoefficientPath
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
+SCORES = ("mae", "rmse", "log_score", "crps", "coverage", "width")
 
 
 @dataclass(frozen=True)
@@ -170,52 +171,22 @@ class ValidationResult:
 
         Levels become strings, since JSON has no other keys.
         """
-        along = self.along
+        along, pit = self.along, self.pit
+        baselines = ("n_rows", "mae", "rmse", "log_score", "crps", "skill", "skill_crps")
+        slices = ("names", "edges", "n_rows", "n_unscored", *SCORES)
+        drift = ("row_start", "row_end", "mae", "usual")
         return {
-            **_plain_scores(self),
-            "n_rows": self.n_rows,
-            "n_unscored": self.n_unscored,
-            "n_certain": self.n_certain,
-            "along": {
-                "row_end": along.row_end.tolist(),
-                "n_rows": along.n_rows.tolist(),
-                "n_unscored": along.n_unscored.tolist(),
-                "max_error": to_plain(along.max_error),
-                **_plain_scores(along),
-            },
-            "calibration_error": None if self.pit is None else to_plain(self.pit.error),
-            "pit": None if self.pit is None else self.pit.counts.tolist(),
+            **pick_plain(self, *SCORES, "n_rows", "n_unscored", "n_certain"),
+            "along": pick_plain(along, "row_end", "n_rows", "n_unscored", "max_error", *SCORES),
+            "calibration_error": None if pit is None else to_plain(pit.error),
+            "pit": None if pit is None else pit.counts.tolist(),
             "baselines": {
-                name: {
-                    "n_rows": each.n_rows,
-                    "mae": to_plain(each.mae),
-                    "rmse": to_plain(each.rmse),
-                    "log_score": to_plain(each.log_score),
-                    "crps": to_plain(each.crps),
-                    "skill": to_plain(each.skill),
-                    "skill_crps": to_plain(each.skill_crps),
-                    "log_score_gain": to_plain(each.log_score_gain),
-                }
+                name: pick_plain(each, *baselines, "log_score_gain")
                 for name, each in self.baselines.items()
             },
-            "slices": {
-                name: {
-                    "names": list(each.names),
-                    "edges": each.edges.tolist(),
-                    "n_rows": each.n_rows.tolist(),
-                    "n_unscored": each.n_unscored.tolist(),
-                    **_plain_scores(each),
-                }
-                for name, each in self.slices.items()
-            },
-            "worst": [
-                {"row": one.row, "y": to_plain(one.y), "error": to_plain(one.error)}
-                for one in self.worst
-            ],
-            "drift": [
-                {"row_start": p.row_start, "row_end": p.row_end, "mae": p.mae, "usual": p.usual}
-                for p in self.drift_periods()
-            ],
+            "slices": {name: pick_plain(each, *slices) for name, each in self.slices.items()},
+            "worst": [pick_plain(one, "row", "y", "error") for one in self.worst],
+            "drift": [pick_plain(one, *drift) for one in self.drift_periods()],
         }
 
     def __repr__(self) -> str:
@@ -342,14 +313,3 @@ def _columns(scores: Stretches | Slices) -> dict[str, Any]:
         columns[f"coverage_{level:g}"] = share
         columns[f"width_{level:g}"] = scores.width[level]
     return columns
-
-
-def _plain_scores(scores: ValidationResult | Stretches | Slices) -> dict[str, Any]:
-    return {
-        "mae": to_plain(scores.mae),
-        "rmse": to_plain(scores.rmse),
-        "log_score": to_plain(scores.log_score),
-        "crps": to_plain(scores.crps),
-        "coverage": {f"{level:g}": to_plain(value) for level, value in scores.coverage.items()},
-        "width": {f"{level:g}": to_plain(value) for level, value in scores.width.items()},
-    }

@@ -91,9 +91,8 @@ class SurvivalScores:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
-        found = {**asdict(self), "pit": self.pit.histogram()}
-        groups = [{name: to_plain(each) for name, each in one.items()} for one in found["groups"]]
-        return {name: to_plain(value) for name, value in found.items()} | {"groups": groups}
+        plain: dict[str, Any] = to_plain({**asdict(self), "pit": self.pit.histogram()})
+        return plain
 
 
 def score_survival(
