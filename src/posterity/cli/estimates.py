@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,13 +23,6 @@ def format_number(value: float) -> str:
     if np.isnan(value):
         return "none"
     return f"{value:.4g}" if np.isfinite(value) else "open"
-
-
-def finite(value: Any) -> Any:
-    """The same for JSON, which knows no numbers that aren't: None in their place."""
-    if not isinstance(value, int | float):
-        return value
-    return value if np.isfinite(value) else None
 
 
 def print_lines(

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from posterity.cli.estimates import finite, format_number
+from posterity.cli.estimates import format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
+from posterity.evaluation._tables import to_plain
 from posterity.experiments import AnytimeValid, Experiment, Metrics
 from posterity.experiments.pairs import describe_effect
 from posterity.forgetting.words import parse
@@ -227,7 +228,7 @@ def _make_document(settings: Settings, metrics: Metrics) -> dict[str, Any]:
         if decided is None
         else {"arm": decided.arm, "reason": decided.reason, "rows": decided.rows},
         "undecided_reason": test.undecided_reason_,
-        "expected_rows": finite(test.expected_rows_),
+        "expected_rows": to_plain(test.expected_rows_),
         "sample_ratio_p_value": test.sample_ratio_p_value_,
         "next": metrics.next_step_,
         "pairs": _list_fields(test.pairs_),
@@ -239,23 +240,20 @@ def _make_document(settings: Settings, metrics: Metrics) -> dict[str, Any]:
         "segments": {
             str(one.arm): {
                 "differ": one.differ,
-                "evidence": finite(one.evidence),
-                "effects": [
-                    {name: finite(value) for name, value in row.items()}
-                    for row in one.to_frame().to_dict("records")
-                ],
+                "evidence": to_plain(one.evidence),
+                "effects": to_plain(one.to_frame().to_dict("records")),
             }
             for one in test.segments_
         },
         "arms": [
-            {"arm": arm} | {name: finite(value) for name, value in row.items()}
+            {"arm": arm, **to_plain(row)}
             for arm, row in zip(test.arms, test.to_frame().to_dict("records"), strict=True)
         ],
     }
 
 
 def _list_fields(values: Iterable[Any]) -> list[dict[str, Any]]:
-    return [{name: finite(field) for name, field in asdict(one).items()} for one in values]
+    return [to_plain(asdict(one)) for one in values]
 
 
 def _format_value(settings: Settings) -> dict[str, str]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from posterity.cli.estimates import finite, format_number
+from posterity.cli.estimates import format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
 from posterity.cli.tables import table_path
+from posterity.evaluation._tables import to_plain
 from posterity.io.folders import open_source
 from posterity.io.source import Source
 from posterity.off_policy import Estimate, Evaluation, Log, WhatIf, what_if
@@ -118,14 +119,8 @@ def _make_document(settings: Settings, found: WhatIf) -> dict[str, Any]:
         "next": list(found.next_steps),
         "n_rows": evaluation.rows,
         "level": evaluation.level,
-        "estimates": [
-            {name: finite(value) for name, value in asdict(one).items()}
-            for one in evaluation.estimates
-        ],
-        "support": {
-            policy: {name: finite(value) for name, value in asdict(support).items()}
-            for policy, support in evaluation.support.items()
-        },
+        "estimates": to_plain([asdict(one) for one in evaluation.estimates]),
+        "support": to_plain({name: asdict(one) for name, one in evaluation.support.items()}),
     }
 
 
