@@ -14,10 +14,17 @@ from typing import Any
 import sqlalchemy as sql
 
 from posterity.files import dumps, loads_with_notes
-from posterity.service.errors import ClaimedError, NeedsLogError, RefusedError
+from posterity.service.errors import ClaimedError, NeedsLogError, NotYetError, RefusedError
 from posterity.service.schema import snapshot
 from posterity.service.store import LogEntries
-from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
+from posterity.service.work import (
+    MOST_AT_ONCE,
+    Questions,
+    Work,
+    answer_request,
+    do_together,
+    explain_failure,
+)
 from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
@@ -30,6 +37,8 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
+# Seconds for which decisions of a group wait while others learn: no less than a commit takes.
+TURN = 0.001
 logger = logging.getLogger("posterity.service")
 
 
@@ -47,6 +56,7 @@ class Attempt:
     def clear(self) -> None:
         """Forget what it added, so that it can be done again."""
         self.outcome, self.part, self.added, self.waits = None, Group(), None, False
+        self.work.begun = None
 
     def fail(self, error: Exception) -> None:
         """Have it add nothing, and be told why."""
@@ -71,6 +81,8 @@ class Groups:
         # Numbers of the newest snapshots; and, where one could not be written, when it is due.
         self.kept: dict[str, int] = {}
         self._postponed: dict[str, int] = {}
+        # Requests but for decisions that a group takes, and seconds that these may take.
+        self.most, self._turn = 1, TURN
         # Set unless a model may be half changed.
         self.whole = asyncio.Event()
         self.whole.set()
@@ -89,12 +101,14 @@ class Groups:
         found = await self._find(attempts)
         self._decide(attempts, found)
         snapshots = await self._do_each(attempts, found, every)
-        group = Group()
+        self._pace(attempts)
+        group, since = Group(), time.perf_counter()
         for part in (*(one.part for one in attempts), *snapshots.values()):
             group.join(part)
         if group:
             try:
                 await self._engine.run_on_disk(self._engine.store.commit, group)
+                self._turn = max(time.perf_counter() - since, TURN)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # of one of them
@@ -110,11 +124,21 @@ class Groups:
                     one.work.questions.experiment.waits.append(waited)
         return [one.work for one in attempts if one.waits]
 
+    def _pace(self, attempts: list[Attempt]) -> None:
+        """Have the next group take as many requests as a turn had time for, or more if all were."""
+        short = [one for one in attempts if one.work.questions is None and not one.work.long]
+        done = sum(not one.waits for one in short)
+        if done < len(short):
+            self.most = max(done, 1)
+        elif done >= self.most:
+            self.most = min(2 * done, MOST_AT_ONCE)
+
     async def _find(self, attempts: list[Attempt]) -> LogEntries:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
         find, found = self._engine.store.find, LogEntries()
-        decisions = [key for one in attempts for key in one.work.decisions]
-        rows = [key for one in attempts for key in one.work.rows]
+        asked = [one.work for one in attempts if one.work.begun is None]
+        decisions = [key for one in asked for key in one.decisions]
+        rows = [key for one in asked for key in one.rows]
         if not (decisions or rows):
             return found
         try:
@@ -179,13 +203,17 @@ class Groups:
         begun: set[str] = set()
         harmed: set[str] = set()
         waiting: set[str] = set()
+        # Seconds of what is not long, and of what is; decisions are made already.
+        spent = [0.0, 0.0]
         for one in attempts:
-            name = one.work.model
+            name, since = one.work.model, time.perf_counter()
             if name in harmed:
                 continue
-            one.waits = name in waiting
-            if one.waits:
-                continue
+            if one.work.questions is None:
+                one.waits = name in waiting or spent[one.work.long] > self._turn
+                if one.waits:
+                    waiting.add(name)
+                    continue
             before = models.get(name)
             through = None if before is None else before.learned_through
             if copies and before is not None:
@@ -199,22 +227,22 @@ class Groups:
                 elif _is_changed(error, models.get(name), before, through):
                     harmed.add(name)
                     self.whole.clear()
-                if isinstance(error, NeedsLogError):
-                    one.clear()
-                    one.waits = True
+                if isinstance(error, NotYetError):
+                    one.part, one.waits = Group(), True
                     waiting.add(name)
                 else:
                     one.fail(error)
+            if one.work.questions is None:
+                spent[one.work.long] += time.perf_counter() - since
         return harmed
 
     async def _do_one(self, one: Attempt, known: LogEntries, first: bool) -> None:
         """Do a request; the log is open to the first one of its model in a group."""
+        if one.work.long:
+            return await self._go_on(one, known)
         added = known.layer()
         try:
-            if one.work.long:
-                one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
-            else:
-                one.outcome = one.work.do(added, one.part)
+            one.outcome = one.work.do(added, one.part)
         except NeedsLogError:
             if not first:
                 raise
@@ -223,6 +251,22 @@ class Groups:
             one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
         one.added = added
         known.join(added)
+
+    async def _go_on(self, one: Attempt, known: LogEntries) -> None:
+        """Do a turn's steps of a long request; raises unless these are the last."""
+        if one.work.begun is None:
+            added = known.layer()
+            one.work.begun = one.work.do(added, one.part), added, one.part
+            await self._engine.run_on_disk(next, one.work.begun[0])  # it copies its model
+        steps, added, one.part = one.work.begun
+        until = time.perf_counter() + self._turn
+        try:
+            while time.perf_counter() < until:
+                next(steps)
+        except StopIteration as end:
+            one.outcome, one.added = end.value, added
+            return known.join(added)
+        raise NotYetError
 
     async def _mend(self, names: Iterable[str]) -> None:
         """Read models anew from the log."""
@@ -253,11 +297,15 @@ class Groups:
             self._postponed[name] = self._engine.models[name].learned_through + every
         await self._mend({one.work.model for one in attempts} - {""})
         for one in attempts:
-            if error is None and not one.waits:
-                await self.do([one.work], every, alone=True)
-            elif error is not None and isinstance(error, sql.exc.IntegrityError):
+            if one.waits:  # a batch's copy may have learned what was not written
+                one.work.begun = None
+            elif error is None:
+                left = [one.work]
+                while left:
+                    left = await self.do(left, every, alone=True)
+            elif isinstance(error, sql.exc.IntegrityError):
                 one.fail(RefusedError(503, "another server wrote the same: try again", "", 1))
-            elif error is not None:
+            else:
                 one.fail(error)
 
     # ---- snapshots -------------------------------------------------------------------------------
@@ -309,7 +357,7 @@ class Groups:
 
 def _is_changed(error: Exception, now: Any, before: Any, through: int | None) -> bool:
     """Whether a request that failed may have changed its model."""
-    if not isinstance(error, RefusedError | NeedsLogError):
+    if not isinstance(error, RefusedError | NotYetError):
         return before is not None or now is not None
     return now is not before or (now is not None and now.learned_through != through)
 
