@@ -118,7 +118,7 @@ class Engine:
 
     async def _keep_last_snapshots(self) -> None:
         group = Group()
-        for part in self._groups.take_snapshots(every=1)[0].values():
+        for part in self._groups.take_snapshots(1, dict.fromkeys(self.models, ()))[0].values():
             group.join(part)
         if group:
             try:
@@ -409,7 +409,11 @@ class Engine:
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
+        return await self.begin_reading(do, *given)
+
+    def begin_reading(self, do: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+        """The same, of which the answer is looked at later."""
+        return asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
 
 
 def _refuse_away() -> RefusedError:

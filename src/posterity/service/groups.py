@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -81,6 +81,8 @@ class Groups:
         # Numbers of the newest snapshots; and, where one could not be written, when it is due.
         self.kept: dict[str, int] = {}
         self._postponed: dict[str, int] = {}
+        # Version and number of models that another thread writes, and the file once it is done.
+        self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
         # Requests but for decisions that a group takes, and seconds that these may take.
         self.most, self._turn = 1, TURN
         # Set unless a model may be half changed.
@@ -122,6 +124,7 @@ class Groups:
                 if one.work.questions is not None:
                     waited = time.perf_counter() - one.work.since
                     one.work.questions.experiment.waits.append(waited)
+        self._write_due(every)
         return [one.work for one in attempts if one.waits]
 
     def _pace(self, attempts: list[Attempt]) -> None:
@@ -186,7 +189,11 @@ class Groups:
             harmed = await self._do_in_order([one for one in todo if not one.failed], known, copies)
             snapshots: dict[str, Group] = {}
             if not harmed:
-                snapshots, harmed = self.take_snapshots(every, attempts)
+                askers: dict[str, list[Attempt]] = {}
+                for one in attempts:
+                    for name in one.part.snapshots:
+                        askers.setdefault(name, []).append(one)
+                snapshots, harmed = self.take_snapshots(every, askers)
             if not harmed:
                 return snapshots
             await self._mend(harmed)
@@ -311,37 +318,53 @@ class Groups:
     # ---- snapshots -------------------------------------------------------------------------------
 
     def take_snapshots(
-        self, every: int, attempts: Iterable[Attempt] = ()
+        self, every: int, askers: Mapping[str, Sequence[Attempt]]
     ) -> tuple[dict[str, Group], set[str]]:
-        """Snapshots of models that learned enough, or for which a request asks.
+        """Snapshots of models for which requests ask, and those that another thread has written.
 
         If one can't be made the log has all of it, unless a request erases what the log has: this
         one fails. Also returned are the models of such requests.
         """
         made: dict[str, Group] = {}
         harmed: set[str] = set()
-        askers: dict[str, list[Attempt]] = {}
-        for one in attempts:
-            for name in one.part.snapshots:
-                askers.setdefault(name, []).append(one)
         for name, served in self._engine.models.items() if self._engine.learns else ():
-            through, former = served.learned_through, self.kept.get(name, 0)
-            due = max(former + every, self._postponed.get(name, 0))
-            if through == former or not (through >= due or name in askers):
+            former = self.kept.get(name, 0)
+            if served.learned_through == former:
                 continue
             try:
-                made[name] = self._take_snapshot(name, served, former)
+                through, file = self._find_file(name, served, asked=name in askers)
             except Exception as error:
                 logger.error("no snapshot of %r could be taken", name, exc_info=error)
-                self._postponed[name] = through + every
+                self._postponed[name] = served.learned_through + every
                 for one in askers.get(name, ()):
                     one.fail(error)
                     harmed.add(name)
+            else:
+                if through > former:
+                    made[name] = self._add_snapshot(name, through, file, former)
         return made, harmed
 
-    def _take_snapshot(self, name: str, served: Any, former: int) -> Group:
-        file, through = dumps(served.model, served.notes), served.learned_through
-        loads_with_notes(file)  # one that can't be read is worth nothing
+    def _find_file(self, name: str, served: Any, *, asked: bool) -> tuple[int, bytes]:
+        """What a snapshot has learned, and its file; 0 where there is none."""
+        if asked:
+            return served.learned_through, _encode(served.model, served.notes)
+        version, through, file = self._written.get(name, (0, 0, None))
+        if file is None or not file.done():
+            return 0, b""
+        del self._written[name]
+        # Another model of its name may have come meanwhile.
+        return (through if version == served.version else 0), file.result()
+
+    def _write_due(self, every: int) -> None:
+        """Have another thread write models that learned enough, as they were committed."""
+        for name, served in self._engine.models.items() if self._engine.learns else ():
+            through = served.learned_through
+            due = max(self.kept.get(name, 0) + every, self._postponed.get(name, 0))
+            if through >= due and name not in self._written:
+                file = self._engine.begin_reading(_encode, deepcopy(served.model), served.notes)
+                self._written[name] = served.version, through, file
+
+    def _add_snapshot(self, name: str, through: int, file: bytes, former: int) -> Group:
         group = Group()
         if former // KEPT_EVERY == through // KEPT_EVERY:
             group.statements.append(thin_snapshots(name, former))
@@ -353,6 +376,13 @@ class Groups:
         for table, record in group.inserts:
             if table is snapshot:
                 self.kept[record["model"]] = record["learned_through"]
+
+
+def _encode(model: Any, notes: Mapping[str, Any]) -> bytes:
+    """A model as a file, which can be read: another one is worth nothing."""
+    file = dumps(model, notes)
+    loads_with_notes(file)
+    return file
 
 
 def _is_changed(error: Exception, now: Any, before: Any, through: int | None) -> bool:
