@@ -23,6 +23,7 @@ from posterity import (
 from posterity.bandits import Bandit
 from posterity.datasets import load_rides
 from posterity.experiments import Experiment
+from posterity.factorization import BayesianFactorizationMachine
 from posterity.off_policy import Log, evaluate, what_if
 
 pandas = pytest.importorskip("pandas")
@@ -46,6 +47,10 @@ MIXED = Model("y ~ age + (1 | g)").fit(MIXED_ROWS.assign(y=Y))
 TARIFF = BayesianPoissonRegression().fit(MIXED_ROWS, np.minimum(COUNTS, 1))
 SEVERAL = BayesianLinearRegression().fit(X[["age"]], X[["size", "hour"]])
 PROPENSITIES = ("propensity", "propensities")
+VISITS = pandas.DataFrame({"arm": [*"ab"] * 60, "reward": Y, "id": [f"v{n}" for n in range(N)]})
+VISITS["day"] = pandas.date_range("2026-01-01", periods=N)
+ORDERS = [["ann", "tea"], ["bob", "tea"], ["bob", "rum"], ["bob", "gin"]]
+MACHINE = BayesianFactorizationMachine(rank=0).fit(ORDERS, [4.0, 4.0, 5.0, 1.0])
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
 IMPORTS = """
@@ -53,7 +58,10 @@ import posterity
 from posterity import *
 from posterity.basis import Fourier, Spline
 from posterity.calibration import Conformal
+from matplotlib.figure import Figure
 from posterity.distributions import Normal
+from posterity.evaluation import score_survival
+from posterity.experiments import plan
 from posterity.generalized import VaryingFeatures
 from posterity.plots import *
 from sklearn.base import clone
@@ -220,9 +228,23 @@ PYTHON = {
     "Forecaster().fit(Y).forecast(horizon=28)": "forecast(28)",
     "Forecaster().fit(Y).forecast(2).to_frame(level=0.8)": "did you mean 'levels'",
     "Experiment(X)": "arms is a table",
+    "Experiment(['a', 'b'], planned_rows='many')": "planned_rows can't be used: 'many' is text",
+    "Experiment(['a', 'b'], level='95%')": "write 5% as 0.05",
+    "Experiment(['a', 'b']).observe(VISITS, covariates=['id'])": "leave it out, or turn",
+    "Experiment(['a', 'b']).observe(VISITS, covariates=['day'])": "a column of its weekday",
+    "plan(0.05, '10%')": "effect can't be used: '10%' is text",
+    "plan(0.05, lift=0.1)": "0.1 * baseline for 10% more",
+    "plan(0.05)": "the call is plan(baseline, effect, power=...",
+    "Bandit(arms=['a', 'b']).decide()": "the call is decide(X, allowed=..., k=...)",
+    "MACHINE.recommend('ann', exclude=['rum'])": "leave others out of these",
+    "MACHINE.recommend('ann', n=1)": "the call is recommend(user, k=...",
+    "SEVERAL.posterior_['age']['hour'].interval(0.9)": None,
+    "SEVERAL.posterior_['size']": "size",
+    "score_survival(LINEAR, X, Y)": "score_survival(model.predict_distribution(X), y)",
     "Experiment(['a', 'b']).plot()": "effects_over_time()",
     "plot_intervals(MIXED.group_effects(), label='level')": None,
     "plot_intervals(MIXED)": "plot_intervals(model.summary())",
+    "plot_intervals(LINEAR.summary(), ax=Figure())": "ax is a Figure: give one of the axes",
     "plot_residuals(GroupedRegression().fit(X, Y, groups=GROUPS), X, Y)": "by='column'",
     "plot_residuals(GroupedRegression(by='g').fit(MIXED_ROWS, Y), MIXED_ROWS, Y)": None,
     "plot_posterior_density(SEVERAL)": "target='size'",
@@ -234,6 +256,7 @@ PYTHON = {
     "LINEAR.rsquared": "sample_r2(X)",
     "LINEAR.lambda_": "prior_precision_ * noise_precision_",
     "LINEAR.loo()": "leave_one_out(X, y)",
+    "GroupedRegression().fit(X, Y, groups=GROUPS).loo()": "posterity.evaluation.compare(models",
     "posterity.Spline": "posterity.basis.Spline",
     "posterity.BayesianRidge": "posterity.BayesianLinearRegression",
     "LINEAR.plot()": "posterity.plots.plot_coefficients(model)",
@@ -296,6 +319,11 @@ COMMANDS = {
     "compare small.csv --target y --models auto,robust": None,
     "compare small.csv --target y": "--models",
     "fit small.csv --target y --output m.posterity": None,
+    "evaluate small.csv --target Surv(y)": "write Surv(time, ended)",
+    "evaluate labels.csv --target Surv(a,bought) --model weibull": "1 where the time ended",
+    "experiment small.csv --reward y --guardrail a=1 --guardrail a=2": "'a' is given twice",
+    "plan --baseline 5% --effect 0.01": "5% as 0.05",
+    "plan --baseline 0.05 --effect 0.01": None,
     "show m.posterity": None,
     "predict m.posterity small.csv --keep a": None,
     "predict m.posterity small.csv --interval 0.9": "see posterity predict --help",

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posterity import (
+    BayesianGeneralizedLinear,
     BayesianLinearRegression,
     BayesianLogisticRegression,
     BayesianPoissonRegression,
@@ -244,3 +245,16 @@ def test_an_arm_without_rewards_beside_some_whose_noise_differs(seed: int) -> No
                 bandit.learn_one(*one[1:])
             late = [one for one in late if one[0] > i]
     assert not np.isnan(bandit.beliefs(np.zeros((1, 3))).std).any()
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma"])
+@pytest.mark.filterwarnings("error")
+def test_counts_and_amounts_of_which_nearly_nothing_is_known_have_propensities(family: str) -> None:
+    # Their means are then beyond 1e200: the squares of these are no floats.
+    policy = InformationDirected(floor=0.0)
+    bandit = Bandit(BayesianGeneralizedLinear(family), arms=[*"abc"], policy=policy, rng=0)
+    draws = np.random.default_rng(0)
+    for _ in range(8):
+        decision = bandit.decide(draws.normal(size=2))
+        assert np.isfinite(decision.propensities).all()
+        bandit.learn_one(decision.context, decision.arm, 1.0 + draws.poisson(2.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import io
 import pickle
@@ -20,7 +21,7 @@ import pandas as pd
 from posterity import BayesianLinearRegression, GroupedRegression, Model
 from posterity.bandits import Bandit
 from posterity.files import container, dumps, schemas
-from tests.service.harness import Service, with_service
+from tests.service.harness import ARMS, Service, with_service
 
 URL = "/v1/predictors/load"
 RNG = np.random.default_rng(0)
@@ -49,6 +50,35 @@ def test_a_batch_is_the_rows_one_by_one(tmp_path: Path) -> None:
         await service.crash()
         await service.start()
         assert (await service.ask("GET", f"{URL}2/model")).content == models[0]
+
+    with_service(tmp_path, do)
+
+
+def test_decisions_and_rewards_do_not_wait_for_a_batch(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        await service.put(URL, FEATURES)
+        await service.put(f"{URL}2", FEATURES)
+        await service.put("/v1/experiments/e", ARMS)
+        batch = asyncio.create_task(service.post(f"{URL}/learn/batch", {"rows": ROWS}))
+        # A row of the same predictor that comes later is learned after the batch.
+        last = {"id": "last", "x": X[0], "y": 1.0}
+        follower = asyncio.create_task(service.post(f"{URL}/learn", last))
+        answered = 0
+        while not batch.done():
+            asked = {"context": {"age": 0.5}, "id": f"{answered}"}
+            made = await service.post("/v1/experiments/e/decide", asked)
+            reward = {"decision_id": made["id"], "value": 1.0}
+            await service.post("/v1/experiments/e/reward", reward)
+            answered += not batch.done()
+        assert answered > 2
+        await asyncio.gather(batch, follower)
+        for row in [*ROWS, last]:
+            await service.post(f"{URL}2/learn", row)
+        models = [(await service.ask("GET", f"{url}/model")).content for url in (URL, f"{URL}2")]
+        assert models[0] == models[1]
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{URL}/model")).content == models[0]
 
     with_service(tmp_path, do)
 

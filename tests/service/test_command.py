@@ -83,7 +83,7 @@ def test_the_client_decides_rewards_predicts_and_learns(server: Typed) -> None:
     assert client.predict("p", {"a": np.float32(3.0)}) == client.predict("p", [3])
     with pytest.raises(ValueError, match="'a' is null"):
         client.predict("p", {"a": np.nan})
-    with pytest.raises(ValueError, match="JSON has no NaN"):
+    with pytest.raises(ValueError, match="y is nan"):
         client.learn("p", "none", [1.0], np.nan)
     with pytest.raises(TypeError, match=r"to_dict\('records'\)"):
         client.predict("p", pd.DataFrame({"a": [1.0]}))  # type: ignore[arg-type]

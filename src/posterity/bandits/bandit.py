@@ -35,7 +35,7 @@ from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import refuse_guess, tell_call
 from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
 from posterity.linear.inputs import check_same_features, read_weights
@@ -167,6 +167,7 @@ class Bandit(BaseEstimator):
 
     # ---- deciding --------------------------------------------------------------------------------
 
+    @tell_call
     def decide(self, X: Any, *, allowed: Any = None, k: int | None = None) -> Any:
         """Choose an arm, or a ranking of ``k`` arms, for each context. Nothing is learned.
 
@@ -192,13 +193,8 @@ class Bandit(BaseEstimator):
         """
         arms_path, policy = self._open_arms_path(), self._policy
         how = None if arms_path is None else policy.find_kernel_policy(arms_path.df)
-        if (
-            arms_path is None
-            or how is None
-            or allowed is not None
-            or k is not None
-            or not is_row(X)
-        ):
+        plain = allowed is None and k is None and is_row(X)
+        if arms_path is None or how is None or not plain:
             return self._decide(X, allowed, k)
         number, names, may = self._decided, self._roster.names, self._roster.open
         place, mean, scale = arms_path.decide(X, may, how, policy.floor, self._seed, number)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.factor.usable import LARGEST_IN_TRIANGLE as LARGEST
 from posterity.kernel import cheapest_pairs
 
 Array = NDArray[np.float64]
@@ -185,10 +186,12 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
 def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     n, k = allowed.shape
-    mean = np.stack([arm.mean() for arm in arms], axis=1)
+    # Counts of which little is known yet may have means whose squares are beyond all floats.
+    mean = np.clip(np.stack([arm.mean() for arm in arms], axis=1), -LARGEST, LARGEST)
     _, ends, can_win, _ = _pieces(arms, allowed)
-    places, weights = _nodes(ends)
+    places, weights = _nodes(np.clip(ends, -LARGEST, LARGEST))
     density = np.stack([arm.pdf(places) for arm in arms], axis=2)
+    density[np.isinf(density)] = 0.0  # right beside 0, between places that are one float
     below = np.stack([arm.cdf(places) for arm in arms], axis=2)
     # (J, n, K): the mean of each arm below each node.
     parts = (places[:, :, None] * density).reshape(-1, len(NODES), n, k)
@@ -201,6 +204,7 @@ def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:
     others = _products_of_others(np.where(can_win, below, 1.0))
     mass = np.where(can_win, weights[:, :, None] * density * others, 0.0)
     total = mass.sum(axis=0)
+    total = np.where(total.sum(axis=1, keepdims=True) > 0.0, total, can_win)
     share = total / total.sum(axis=1, keepdims=True)
     conditional = np.einsum("jnb,jna->nba", mass, under)
     own = np.einsum("jnb,jn->nb", mass, places)

@@ -70,6 +70,7 @@ reward = click.option(
     "--guardrail",
     "guardrails",
     metavar="COLUMN=5,...",
+    multiple=True,
     callback=group.named_numbers,
     help="Metrics that may not become worse, and the change beside the control that is allowed: "
     "seconds=5 allows a rise by 5, spent=-0.1 a fall by 0.1.",
@@ -90,6 +91,7 @@ reward = click.option(
 @click.option(
     "--shares",
     metavar="A=0.5,B=0.5",
+    multiple=True,
     callback=group.named_numbers,
     help="Planned share of each arm.  [default: equal shares]",
 )
@@ -146,9 +148,14 @@ Examples:
 
 
 @click.command(cls=Verb, epilog=PLAN, short_help="Find how many rows an experiment takes.")
-@click.option("--baseline", required=True, type=float, help="Mean reward of the control.")
 @click.option(
-    "--effect", required=True, type=float, help="The difference worth finding, in the same unit."
+    "--baseline", required=True, callback=group.number, help="Mean reward of the control."
+)
+@click.option(
+    "--effect",
+    required=True,
+    callback=group.number,
+    help="The difference worth finding, in the same unit.",
 )
 @click.option(
     "--power",

@@ -214,20 +214,28 @@ def categories(
 
 
 def named_numbers(
-    ctx: click.Context, option: click.Parameter, value: str | None
+    ctx: click.Context, option: click.Parameter, value: tuple[str, ...]
 ) -> dict[str, float] | None:
-    """Names and numbers, written ``A=0.8,B=0.2``."""
-    if value is None:
-        return None
-    found = {}
-    for part in value.split(","):
-        name, _, number = part.rpartition("=")
+    """Names and numbers, written ``A=0.8,B=0.2``, of all times the option was given."""
+    found: dict[str, float] = {}
+    for part in names(ctx, option, value):
+        name, _, number = (one.strip() for one in part.rpartition("="))
+        if name in found:
+            raise click.BadParameter(f"{name!r} is given twice: give it once")
         try:
-            found[name.strip()] = float(number)
+            found[name] = float(number)
         except ValueError:
             how = "write a name and its number, as in A=0.5"
             raise click.BadParameter(f"{part!r}: {how}") from None
-    return found
+    return found or None
+
+
+def number(ctx: click.Context, option: click.Parameter, value: str) -> float:
+    """A number, which is not written in percent."""
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: write a number, and 5% as 0.05") from None
 
 
 def pair(

@@ -17,6 +17,7 @@ OTHER_ARGUMENTS = {
     "beta": "noise_precision is learned, or given",
     "data": "fit(frame) takes the rows",
     "event": "give Censored(...) both ends: (time, time) of what was seen, else (time, inf)",
+    "exclude": "what the user had is left out; ask for more, k=..., and leave others out of these",
     "exposure": "models of counts have one: BayesianPoissonRegression().fit(X, y, exposure=...); "
     "a formula has offset(log(exposure)); divide an amount by it, and weight the row by it",
     "family": "likelihood= takes it",
@@ -25,6 +26,10 @@ OTHER_ARGUMENTS = {
     **dict.fromkeys(("horizon", "periods", "steps"), "the number of steps is h: forecast(28)"),
     "id_col": "call the column 'unique_id'",
     "lambda_": "prior_precision is learned, or given",
+    **dict.fromkeys(
+        ("lift", "mde", "relative_effect"),
+        "effect= is a difference in the unit of the baseline: 0.1 * baseline for 10% more",
+    ),
     "smoothing": "forgetting='exponential:0.99' does this",
     "target": "call the column 'y'",
     "target_col": "call the column 'y'",

@@ -142,6 +142,9 @@ def score_survival(
     >>> round(scores.concordance, 1), scores.brier.round(1)
     (0.7, array([0.2, 0.1]))
     """
+    if not hasattr(predictive, "cdf"):
+        call = "score_survival(model.predict_distribution(X), y)"
+        raise TypeError(f"a {type(predictive).__name__} is no prediction: {call} takes one")
     ends = read_lifetimes(y)
     asked = _choose_times(ends) if times is None else np.atleast_1d(read_floats(times, "times"))
     return _summarise(_score_rows(predictive, ends, asked, np.random.default_rng(rng)), asked)

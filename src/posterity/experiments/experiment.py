@@ -30,7 +30,7 @@ from posterity.io.rounds import (
     open_rounds,
     read_rewards,
 )
-from posterity.kernel.values import read_floats
+from posterity.kernel.values import read_floats, read_scalar
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import atomic
 
@@ -136,14 +136,14 @@ class Experiment(Estimates, TellsCalls):
         count = len(self.arms)
         if count < 2 or len(set(self.arms)) < count:
             raise ValueError(f"arms are {list(self.arms)}: give at least two, each with its name")
-        if not 0.0 < level < 1.0:
+        if not 0.0 < read_scalar(level, "level") < 1.0:
             raise ValueError(f"level is {level}: it must lie between 0 and 1")
-        if planned_rows is not None and not planned_rows > 0.0:
+        if planned_rows is not None and not read_scalar(planned_rows, "planned_rows") > 0.0:
             raise ValueError(f"planned_rows is {planned_rows}: it must be above 0")
-        if cap is not None and not math.isfinite(cap):
+        if cap is not None and not math.isfinite(read_scalar(cap, "cap")):
             raise ValueError(f"cap is {cap}: give the number above which rewards count as it")
         check_reward_range(reward_range)
-        if not 0.0 <= sample_ratio_level < 1.0:
+        if not 0.0 <= read_scalar(sample_ratio_level, "sample_ratio_level") < 1.0:
             raise ValueError(f"sample_ratio_level is {sample_ratio_level}: give 0 to below 1")
         if not isinstance(stop, Stop | None):
             raise TypeError(

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
+from posterity.distributions.guesses import tell_call
 from posterity.experiments.contrasts import FEWEST_ERRORS
+from posterity.kernel.values import read_scalar
 from posterity.sequential import compute_power
 
 # Rows between which the answer is looked for.
@@ -21,6 +23,7 @@ _FIRST, _FEWEST = 10, 30
 _BETWEEN_LOOKS = 0.583 / math.sqrt(20.0)
 
 
+@tell_call
 def plan(
     baseline: float,
     effect: float,
@@ -76,6 +79,8 @@ def plan(
     >>> plan(20.0, 2.0, standard_deviation=30.0, power=0.8)
     8990
     """
+    power, level = read_scalar(power, "power"), read_scalar(level, "level")
+    baseline, effect = read_scalar(baseline, "baseline"), read_scalar(effect, "effect")
     if not 0.0 < power < 1.0 or not 0.0 < level < 1.0:
         raise ValueError(f"power is {power} and level is {level}: give numbers between 0 and 1")
     if not (math.isfinite(effect) and effect != 0.0):
@@ -110,7 +115,7 @@ def _find_variances(
     if not math.isfinite(baseline):
         raise ValueError(f"baseline is {baseline}: give the mean reward of the control")
     if standard_deviation is not None:
-        if not 0.0 < standard_deviation < math.inf:
+        if not 0.0 < read_scalar(standard_deviation, "standard_deviation") < math.inf:
             raise ValueError(f"standard_deviation is {standard_deviation}: it must be above 0")
         square = standard_deviation**2
         return (square, square), lambda log_rows: 2.0 * log_rows * square

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from posterity.distributions.guesses import tell_call
 from posterity.factor.usable import LARGEST
 from posterity.factorization._units import Units
 from posterity.factorization.inputs import read_columns, read_sides
@@ -40,6 +41,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     _centres: Array
     _scales: Array
 
+    @tell_call
     def recommend(
         self,
         user: Any,

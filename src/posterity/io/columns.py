@@ -104,7 +104,7 @@ def check_numbers(source: Source, column: str, role: str) -> None:
         return
     subject = f"column {column!r}" if role == "column" else f"the {role} {column!r}"
     if is_text(kind):
-        raise explain_text(source, column, subject, [_LABELS] if role == "target" else [])
+        raise explain_text(source, column, subject, _WAYS.get(role, ()))
     raise TableError(f"{subject} holds {_describe_column(kind)}; it must contain numbers")
 
 
@@ -114,6 +114,9 @@ _LABELS = Cure(
     {"model": "logistic"},
     elsewhere="to predict labels, take a classifier (BayesianLogisticRegression)",
 )
+_ENDS = "make it 1 where the time ended, and 0 where it goes on"
+# What text that should be numbers may be meant as, by the role of its column.
+_WAYS: dict[str, list[Cure | str]] = {"target": [_LABELS], "end": [_ENDS]}
 
 
 def make_encoders(

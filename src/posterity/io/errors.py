@@ -54,6 +54,15 @@ class TableError(ValueError):
         ways = f"{', '.join(others)}, or {last}" if others else last
         return self.problem + (self._before + ways if ways else "")
 
+    def replace_cures(self, sentences: Mapping[str, str]) -> Self:
+        """Return the same error with sentences in place of options that are not to be had."""
+        cures: list[Cure | str] = []
+        for cure in self.cures:
+            options: Mapping[str, Any] = {} if isinstance(cure, str) else cure.options
+            told = next((sentences[one] for one in options if one in sentences), cure)
+            cures += [told] if told not in cures else []
+        return type(self)(self.problem, cures, before=self._before)
+
     def rename(self, old: str, new: str) -> Self:
         """Return the same error of a table with another name."""
         return type(self)(self.problem.replace(old, new), self.cures, before=self._before)

@@ -23,6 +23,9 @@ from posterity.kernel.values import is_word, read_floats
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 _AT_ONCE = 65536
+# What to do where columns are named, instead of leaving them out or reading their dates.
+_DATES = "make a column of its weekday, or of the days since the first"
+_ADVICE = {"drop": "leave it out", "dates": _DATES, "date_format": _DATES}
 # Rows of a piece.
 FIRST_ROWS, MOST_ROWS = 16, 8192
 
@@ -266,27 +269,17 @@ def open_rounds(
     names = _list_used_columns(columns, ordinary, propensities)
     text = any(isinstance(arm, str) for arm in propensities)
     known = {**(levels or {}), **({columns.arm: propensities} if text else {})}
-    stream = open_first(
-        source,
-        goal,
-        ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing),
-        (names, ()),
-        Encoding(
-            drop_first=False,
-            levels=known,
-            categories=(*known, *columns.categories),
-            holes=is_word(missing, "level"),
-        ),
-    )
-    if text and columns.arm not in stream.levels:
+    named, holes = (*known, *columns.categories), is_word(missing, "level")
+    encoding = Encoding(drop_first=False, levels=known, categories=named, holes=holes)
+    settings = ReadSettings(batch_rows=batch_rows, memory=memory, missing=missing)
+    try:
+        stream = open_first(source, goal, settings, (names, ()), encoding)
+    except TableError as error:
+        raise error.replace_cures(_ADVICE) from error
+    if text != (columns.arm in stream.levels):
         raise TableError(
-            f"the arms are {list(propensities)}, but column {columns.arm!r} contains numbers: "
-            "use the same names"
-        )
-    if not text and columns.arm in stream.levels:
-        raise TableError(
-            f"the arms are {list(propensities)}, but column {columns.arm!r} contains text: use "
-            "the same names"
+            f"the arms are {list(propensities)}, but column {columns.arm!r} contains "
+            f"{'numbers' if text else 'text'}: use the same names"
         )
     return RoundTable(table, columns, propensities, stream)
 

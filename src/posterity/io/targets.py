@@ -63,8 +63,8 @@ class TargetLifetimes(Target):
     def check(self, source: Source) -> None:
         """Refuse what are not numbers."""
         super().check(source)
-        for name in self.columns:
-            check_numbers(source, name, "target")
+        for name, role in zip(self.columns, ("time", "end"), strict=True):
+            check_numbers(source, name, role)
 
     def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
         """Times that ended, and minus those that go on."""
@@ -91,6 +91,9 @@ def find_lifetime(target: str | None) -> tuple[str, ...]:
     (('months', 'broke'), ())
     """
     found = re.fullmatch(r"\s*Surv\(\s*([^,]+?)\s*,\s*([^,]+?)\s*\)\s*", target or "")
+    if found is None and (target or "").startswith("Surv("):
+        how = "write Surv(time, ended), where ended is 1, or 0 where the time goes on"
+        raise TableError(f"the target {target!r} does not name two columns: {how}")
     return () if found is None else found.groups()
 
 

@@ -30,9 +30,13 @@ def read_float(value: Any) -> float:
     >>> read_float("1_000")
     Traceback (most recent call last):
     ValueError: '1_000' is text, and not a number
+    >>> read_float("5%")
+    Traceback (most recent call last):
+    ValueError: '5%' is text, and not a number: write 5% as 0.05
     """
     if isinstance(value, TEXT):
-        raise ValueError(f"{value!r} is text, and not a number")
+        how = ": write 5% as 0.05" if str(value).endswith("%") else ""
+        raise ValueError(f"{value!r} is text, and not a number{how}")
     if isinstance(value, TIMES):
         raise TypeError(f"{value!r} is a date or time, and not a number")
     if value is np.ma.masked:

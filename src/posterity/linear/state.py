@@ -24,7 +24,7 @@ Posterior = TypeVar("Posterior")
 SHARED = ("_row_path", "_fast_learn_one", "_fast_predict_one")
 
 
-LOO = "posterity.adapters.arviz.to_arviz(model, X, y); linear models have leave_one_out(X, y)"
+LOO = "posterity.evaluation.compare(models, X, y); linear models have leave_one_out(X, y)"
 # Names in other libraries, and ours.
 OUR_NAMES = {
     "aic": "log_evidence_, in which the prior is integrated over",
@@ -44,7 +44,7 @@ OUR_NAMES = {
     "idata": "posterity.adapters.arviz.to_arviz(model, X, y)",
     "lambda_": "prior_precision_ * noise_precision_",
     "learn_many": "partial_fit(X, y)",
-    "leave_one_out": "posterity.evaluation.compare(models, X, y); linear models have it",
+    "leave_one_out": LOO,
     "llf": "log_evidence_",
     "loo": LOO,
     "nobs": "n_observations_",

@@ -70,10 +70,12 @@ def figure_of(width: float, height: float, title: str) -> Any:
 def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Any:
     """The axes given, or new ones of so many inches."""
     require_matplotlib()
-    if ax is not None:
-        return ax
     import matplotlib.pyplot as plt
 
+    if isinstance(ax, plt.Axes):
+        return ax
+    if ax is not None:
+        raise TypeError(f"ax is a {type(ax).__name__}: give one of the axes of figure.subplots()")
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 

@@ -65,6 +65,10 @@ class TargetCoefficients:
     def __repr__(self) -> str:
         return f"TargetCoefficients({len(self.each)} {self.label}s, {len(self.names)} coefficients)"
 
+    def __getitem__(self, name: str) -> dict[str, RowDistribution]:
+        """Distribution of one coefficient, for each target by its name."""
+        return {label: one[name] for label, one in zip(self.labels, self.each, strict=True)}
+
     def without_knowledge(self, places: NDArray[np.bool_]) -> TargetCoefficients:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
         return self.map(lambda one: one.without_knowledge(places))

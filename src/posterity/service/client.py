@@ -143,7 +143,7 @@ class Client:
         **how
             ``event_id`` where a decision has several rewards, ``correct=True`` to replace one.
         """
-        body = {"decision_id": decision_id, "value": value, **how}
+        body = {"decision_id": decision_id, "value": _refuse_missing(value, "value"), **how}
         return self._ask("POST", "experiments", experiment, "/reward", body)
 
     def predict(self, predictor: str, x: Values) -> Answer:
@@ -180,8 +180,7 @@ class Client:
         dict
             With "status" ("new" or "duplicate"), and what was predicted before the row was learned.
         """
-        body = {"id": id, "x": _to_json(x), "y": y}
-        return self._ask("POST", "predictors", predictor, "/learn", body)
+        return self._ask("POST", "predictors", predictor, "/learn", _name_parts((id, x, y)))
 
     def learn_batch(
         self, predictor: str, rows: Sequence[tuple[str, Values, float]]
@@ -250,7 +249,13 @@ def _name_parts(row: tuple[str, Values, float]) -> Answer:
     """A row to learn, as the service takes it."""
     if hasattr(row, "keys") or len(row) != 3:
         raise TypeError(f"a row to learn is {row!r}: give (id, x, y)")
-    return {"id": row[0], "x": _to_json(row[1]), "y": row[2]}
+    return {"id": row[0], "x": _to_json(row[1]), "y": _refuse_missing(row[2], "y")}
+
+
+def _refuse_missing(number: float, name: str) -> float:
+    if _is_missing(number):
+        raise ValueError(f"{name} is {number}: leave the request out where there is no number yet")
+    return number
 
 
 def _in_thread(

@@ -15,7 +15,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Scope
 
-from posterity.service import catalog, logs, personalizer
+from posterity.service import batches, catalog, logs, personalizer
 from posterity.service import messages as say
 from posterity.service.build import read_upload
 from posterity.service.engine import Engine, Served
@@ -194,7 +194,7 @@ async def predict_batch(call: Call) -> Any:
 
 async def learn_batch(call: Call) -> Any:
     """Learn up to 1,000 rows in one transaction: all of them, or none."""
-    return say.LearnedBatch(await call.engine.record_rows(call.name, "learn", call.body.rows))
+    return say.LearnedBatch(await batches.learn(call.engine, call.name, call.body.rows))
 
 
 async def unlearn(call: Call) -> Any:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -35,6 +34,7 @@ from posterity.service.upkeep import Upkeep
 from posterity.service.work import (
     Predictions,
     Questions,
+    Waiting,
     Work,
     answer_request,
     explain_failure,
@@ -44,9 +44,8 @@ from posterity.service.writing import Group, Record, erase_decisions
 
 Served = Experiment | Predictor
 
-# Requests that may wait, and that are done in one transaction.
+# Requests that may wait.
 MOST_WAITING = 10_000
-MOST_AT_ONCE = 1_000
 # Seconds that a group waits for more, where the last one was so many requests.
 GROUPING_DELAY, MANY_TOGETHER = 0.001, 16
 # Events between two snapshots of a model: what a restart has to learn again, at most.
@@ -87,7 +86,7 @@ class Engine:
         self._number = 0
         self._made, self._process = 0, secrets.token_hex(8)
         self._secret = ""
-        self._queue: deque[Work] = deque()
+        self._queue = Waiting()
         self._wake = asyncio.Event()
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
         self._readers = ThreadPoolExecutor(8, thread_name_prefix="posterity-read")
@@ -119,7 +118,7 @@ class Engine:
 
     async def _keep_last_snapshots(self) -> None:
         group = Group()
-        for part in self._groups.take_snapshots(every=1)[0].values():
+        for part in self._groups.take_snapshots(1, dict.fromkeys(self.models, ()))[0].values():
             group.join(part)
         if group:
             try:
@@ -190,6 +189,13 @@ class Engine:
         """Run a function in the one thread that writes."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
+    async def find(self, *keys: Any) -> LogEntries:
+        """Look keys up; in a file at once, as changing threads would take three times as long."""
+        if self.store.is_file:
+            return self.store.find(*keys)
+        found: LogEntries = await self.run_on_disk(self.store.find, *keys)
+        return found
+
     # ---- what is asked ---------------------------------------------------------------------------
 
     async def submit(self, work: Work) -> Any:
@@ -201,7 +207,7 @@ class Engine:
             raise RefusedError(421, message)
         if len(self._queue) >= MOST_WAITING:
             raise RefusedError(503, "too many requests are waiting: try again later", retry_after=1)
-        self._queue.append(work)
+        self._queue.put(work)
         self._wake.set()
         return await work.answer
 
@@ -318,32 +324,12 @@ class Engine:
         self.predictor(name)
 
         def do(found: LogEntries, group: Group) -> Any:
-            return self._record(self.predictor(name), way, asked, found, group)
+            predictor = self.predictor(name)
+            outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
+            self._number = max(self._number, predictor.learned_through)
+            return outcome
 
         return await self.submit(Work(do, name, rows=((name, asked.id),)))
-
-    async def record_rows(self, name: str, way: str, asked: list[Any]) -> list[Any]:
-        """Rows to learn, all or none: a copy of the model learns them, and takes its place."""
-        self.predictor(name)
-
-        def do(found: LogEntries, group: Group) -> list[Any]:
-            predictor, outcomes = deepcopy(self.predictor(name)), []
-            for place, one in enumerate(asked):
-                with naming_place("rows", place, len(asked)):
-                    outcomes.append(self._record(predictor, way, one, found, group))
-            self.models[name] = predictor
-            return outcomes
-
-        keys = tuple((name, one.id) for one in asked)
-        answer: list[Any] = await self.submit(Work(do, name, rows=keys, long=True))
-        return answer
-
-    def _record(
-        self, predictor: Predictor, way: str, asked: Any, found: LogEntries, group: Group
-    ) -> Any:
-        outcome = getattr(predictor, way)(asked, found, group, self._number + 1, self.clock())
-        self._number = max(self._number, predictor.learned_through)
-        return outcome
 
     def add_audit(self, group: Group, token: str, what: str, before: Any, after: Any) -> None:
         """Note who changed what."""
@@ -365,8 +351,9 @@ class Engine:
             while self._queue:
                 if count >= MANY_TOGETHER:
                     await asyncio.sleep(GROUPING_DELAY)
-                count = min(len(self._queue), MOST_AT_ONCE)
-                await self._do_together([self._queue.popleft() for _ in range(count)])
+                works = self._queue.take(self._groups.most)
+                count = len(works)
+                await self._do_together(works)
 
     async def _do_together(self, works: list[Work]) -> None:
         commits = self.counts["commits"]
@@ -384,7 +371,9 @@ class Engine:
                 answer_request(work.answer, RefusedError(503, message, retry_after=1))
             await self._recover()
             return
-        self._queue.extendleft(reversed(waiting))
+        self._queue.put_back(waiting)
+        if waiting:
+            await asyncio.sleep(0)  # for decisions to come in between
         if self.counts["commits"] > commits:
             for changed in self.changed:
                 changed.set()
@@ -411,7 +400,8 @@ class Engine:
                 await self.run_on_disk(self._restore_all)
             except (sql.exc.SQLAlchemyError, OSError, ClaimedError):
                 while self._queue:
-                    answer_request(self._queue.popleft().answer, _refuse_away())
+                    for work in self._queue.take():
+                        answer_request(work.answer, _refuse_away())
                 await asyncio.sleep(0.5)
             else:
                 self.ready = True
@@ -419,7 +409,11 @@ class Engine:
 
     async def read(self, do: Callable[..., Any], *given: Any) -> Any:
         """Read the database in another thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
+        return await self.begin_reading(do, *given)
+
+    def begin_reading(self, do: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+        """The same, of which the answer is looked at later."""
+        return asyncio.get_running_loop().run_in_executor(self._readers, do, *given)
 
 
 def _refuse_away() -> RefusedError:

@@ -43,5 +43,9 @@ class ClaimedError(ValueError):
     """A database that another server has."""
 
 
-class NeedsLogError(Exception):
+class NotYetError(Exception):
+    """A request that has changed nothing, and is done in a later group."""
+
+
+class NeedsLogError(NotYetError):
     """What is to be learned needs the log, with all that came before it committed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +14,17 @@ from typing import Any
 import sqlalchemy as sql
 
 from posterity.files import dumps, loads_with_notes
-from posterity.service.errors import ClaimedError, NeedsLogError, RefusedError
+from posterity.service.errors import ClaimedError, NeedsLogError, NotYetError, RefusedError
 from posterity.service.schema import snapshot
 from posterity.service.store import LogEntries
-from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
+from posterity.service.work import (
+    MOST_AT_ONCE,
+    Questions,
+    Work,
+    answer_request,
+    do_together,
+    explain_failure,
+)
 from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
@@ -30,6 +37,8 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
+# Seconds for which decisions of a group wait while others learn: no less than a commit takes.
+TURN = 0.001
 logger = logging.getLogger("posterity.service")
 
 
@@ -47,6 +56,7 @@ class Attempt:
     def clear(self) -> None:
         """Forget what it added, so that it can be done again."""
         self.outcome, self.part, self.added, self.waits = None, Group(), None, False
+        self.work.begun = None
 
     def fail(self, error: Exception) -> None:
         """Have it add nothing, and be told why."""
@@ -71,6 +81,10 @@ class Groups:
         # Numbers of the newest snapshots; and, where one could not be written, when it is due.
         self.kept: dict[str, int] = {}
         self._postponed: dict[str, int] = {}
+        # Version and number of models that another thread writes, and the file once it is done.
+        self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
+        # Requests but for decisions that a group takes, and seconds that these may take.
+        self.most, self._turn = 1, TURN
         # Set unless a model may be half changed.
         self.whole = asyncio.Event()
         self.whole.set()
@@ -89,12 +103,14 @@ class Groups:
         found = await self._find(attempts)
         self._decide(attempts, found)
         snapshots = await self._do_each(attempts, found, every)
-        group = Group()
+        self._pace(attempts)
+        group, since = Group(), time.perf_counter()
         for part in (*(one.part for one in attempts), *snapshots.values()):
             group.join(part)
         if group:
             try:
                 await self._engine.run_on_disk(self._engine.store.commit, group)
+                self._turn = max(time.perf_counter() - since, TURN)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # of one of them
@@ -108,23 +124,34 @@ class Groups:
                 if one.work.questions is not None:
                     waited = time.perf_counter() - one.work.since
                     one.work.questions.experiment.waits.append(waited)
+        self._write_due(every)
         return [one.work for one in attempts if one.waits]
+
+    def _pace(self, attempts: list[Attempt]) -> None:
+        """Have the next group take as many requests as a turn had time for, or more if all were."""
+        short = [one for one in attempts if one.work.questions is None and not one.work.long]
+        done = sum(not one.waits for one in short)
+        if done < len(short):
+            self.most = max(done, 1)
+        elif done >= self.most:
+            self.most = min(2 * done, MOST_AT_ONCE)
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
-        find, found = self._engine.store.find, LogEntries()
-        decisions = [key for one in attempts for key in one.work.decisions]
-        rows = [key for one in attempts for key in one.work.rows]
+        find, found = self._engine.find, LogEntries()
+        asked = [one.work for one in attempts if one.work.begun is None]
+        decisions = [key for one in asked for key in one.decisions]
+        rows = [key for one in asked for key in one.rows]
         if not (decisions or rows):
             return found
         try:
-            await self._engine.run_on_disk(find, decisions, rows, found)
+            await find(decisions, rows, found)
         except AWAY_ERRORS:
             raise
         except Exception:  # of one of them
             for one in attempts:
                 try:
-                    await self._engine.run_on_disk(find, one.work.decisions, one.work.rows, found)
+                    await find(one.work.decisions, one.work.rows, found)
                 except AWAY_ERRORS:
                     raise
                 except Exception as error:
@@ -162,7 +189,11 @@ class Groups:
             harmed = await self._do_in_order([one for one in todo if not one.failed], known, copies)
             snapshots: dict[str, Group] = {}
             if not harmed:
-                snapshots, harmed = self.take_snapshots(every, attempts)
+                askers: dict[str, list[Attempt]] = {}
+                for one in attempts:
+                    for name in one.part.snapshots:
+                        askers.setdefault(name, []).append(one)
+                snapshots, harmed = self.take_snapshots(every, askers)
             if not harmed:
                 return snapshots
             await self._mend(harmed)
@@ -179,13 +210,17 @@ class Groups:
         begun: set[str] = set()
         harmed: set[str] = set()
         waiting: set[str] = set()
+        # Seconds of what is not long, and of what is; decisions are made already.
+        spent = [0.0, 0.0]
         for one in attempts:
-            name = one.work.model
+            name, since = one.work.model, time.perf_counter()
             if name in harmed:
                 continue
-            one.waits = name in waiting
-            if one.waits:
-                continue
+            if one.work.questions is None:
+                one.waits = name in waiting or spent[one.work.long] > self._turn
+                if one.waits:
+                    waiting.add(name)
+                    continue
             before = models.get(name)
             through = None if before is None else before.learned_through
             if copies and before is not None:
@@ -199,22 +234,22 @@ class Groups:
                 elif _is_changed(error, models.get(name), before, through):
                     harmed.add(name)
                     self.whole.clear()
-                if isinstance(error, NeedsLogError):
-                    one.clear()
-                    one.waits = True
+                if isinstance(error, NotYetError):
+                    one.part, one.waits = Group(), True
                     waiting.add(name)
                 else:
                     one.fail(error)
+            if one.work.questions is None:
+                spent[one.work.long] += time.perf_counter() - since
         return harmed
 
     async def _do_one(self, one: Attempt, known: LogEntries, first: bool) -> None:
         """Do a request; the log is open to the first one of its model in a group."""
+        if one.work.long:
+            return await self._go_on(one, known)
         added = known.layer()
         try:
-            if one.work.long:
-                one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
-            else:
-                one.outcome = one.work.do(added, one.part)
+            one.outcome = one.work.do(added, one.part)
         except NeedsLogError:
             if not first:
                 raise
@@ -223,6 +258,22 @@ class Groups:
             one.outcome = await self._engine.run_on_disk(one.work.do, added, one.part)
         one.added = added
         known.join(added)
+
+    async def _go_on(self, one: Attempt, known: LogEntries) -> None:
+        """Do a turn's steps of a long request; raises unless these are the last."""
+        if one.work.begun is None:
+            added = known.layer()
+            one.work.begun = one.work.do(added, one.part), added, one.part
+            await self._engine.run_on_disk(next, one.work.begun[0])  # it copies its model
+        steps, added, one.part = one.work.begun
+        until = time.perf_counter() + self._turn
+        try:
+            while time.perf_counter() < until:
+                next(steps)
+        except StopIteration as end:
+            one.outcome, one.added = end.value, added
+            return known.join(added)
+        raise NotYetError
 
     async def _mend(self, names: Iterable[str]) -> None:
         """Read models anew from the log."""
@@ -253,47 +304,67 @@ class Groups:
             self._postponed[name] = self._engine.models[name].learned_through + every
         await self._mend({one.work.model for one in attempts} - {""})
         for one in attempts:
-            if error is None and not one.waits:
-                await self.do([one.work], every, alone=True)
-            elif error is not None and isinstance(error, sql.exc.IntegrityError):
+            if one.waits:  # a batch's copy may have learned what was not written
+                one.work.begun = None
+            elif error is None:
+                left = [one.work]
+                while left:
+                    left = await self.do(left, every, alone=True)
+            elif isinstance(error, sql.exc.IntegrityError):
                 one.fail(RefusedError(503, "another server wrote the same: try again", "", 1))
-            elif error is not None:
+            else:
                 one.fail(error)
 
     # ---- snapshots -------------------------------------------------------------------------------
 
     def take_snapshots(
-        self, every: int, attempts: Iterable[Attempt] = ()
+        self, every: int, askers: Mapping[str, Sequence[Attempt]]
     ) -> tuple[dict[str, Group], set[str]]:
-        """Snapshots of models that learned enough, or for which a request asks.
+        """Snapshots of models for which requests ask, and those that another thread has written.
 
         If one can't be made the log has all of it, unless a request erases what the log has: this
         one fails. Also returned are the models of such requests.
         """
         made: dict[str, Group] = {}
         harmed: set[str] = set()
-        askers: dict[str, list[Attempt]] = {}
-        for one in attempts:
-            for name in one.part.snapshots:
-                askers.setdefault(name, []).append(one)
         for name, served in self._engine.models.items() if self._engine.learns else ():
-            through, former = served.learned_through, self.kept.get(name, 0)
-            due = max(former + every, self._postponed.get(name, 0))
-            if through == former or not (through >= due or name in askers):
+            former = self.kept.get(name, 0)
+            if served.learned_through == former:
                 continue
             try:
-                made[name] = self._take_snapshot(name, served, former)
+                through, file = self._find_file(name, served, asked=name in askers)
             except Exception as error:
                 logger.error("no snapshot of %r could be taken", name, exc_info=error)
-                self._postponed[name] = through + every
+                self._postponed[name] = served.learned_through + every
                 for one in askers.get(name, ()):
                     one.fail(error)
                     harmed.add(name)
+            else:
+                if through > former:
+                    made[name] = self._add_snapshot(name, through, file, former)
         return made, harmed
 
-    def _take_snapshot(self, name: str, served: Any, former: int) -> Group:
-        file, through = dumps(served.model, served.notes), served.learned_through
-        loads_with_notes(file)  # one that can't be read is worth nothing
+    def _find_file(self, name: str, served: Any, *, asked: bool) -> tuple[int, bytes]:
+        """What a snapshot has learned, and its file; 0 where there is none."""
+        if asked:
+            return served.learned_through, _encode(served.model, served.notes)
+        version, through, file = self._written.get(name, (0, 0, None))
+        if file is None or not file.done():
+            return 0, b""
+        del self._written[name]
+        # Another model of its name may have come meanwhile.
+        return (through if version == served.version else 0), file.result()
+
+    def _write_due(self, every: int) -> None:
+        """Have another thread write models that learned enough, as they were committed."""
+        for name, served in self._engine.models.items() if self._engine.learns else ():
+            through = served.learned_through
+            due = max(self.kept.get(name, 0) + every, self._postponed.get(name, 0))
+            if through >= due and name not in self._written:
+                file = self._engine.begin_reading(_encode, deepcopy(served.model), served.notes)
+                self._written[name] = served.version, through, file
+
+    def _add_snapshot(self, name: str, through: int, file: bytes, former: int) -> Group:
         group = Group()
         if former // KEPT_EVERY == through // KEPT_EVERY:
             group.statements.append(thin_snapshots(name, former))
@@ -307,9 +378,16 @@ class Groups:
                 self.kept[record["model"]] = record["learned_through"]
 
 
+def _encode(model: Any, notes: Mapping[str, Any]) -> bytes:
+    """A model as a file, which can be read: another one is worth nothing."""
+    file = dumps(model, notes)
+    loads_with_notes(file)
+    return file
+
+
 def _is_changed(error: Exception, now: Any, before: Any, through: int | None) -> bool:
     """Whether a request that failed may have changed its model."""
-    if not isinstance(error, RefusedError | NeedsLogError):
+    if not isinstance(error, RefusedError | NotYetError):
         return before is not None or now is not None
     return now is not before or (now is not None and now.learned_through != through)
 

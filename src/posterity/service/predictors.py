@@ -302,7 +302,7 @@ class Predictor(Learner):
             **self._score_row(x, y),
         }
         self.learn_entry(made)
-        group.add(row, **made)
+        group.inserts.append((row, made))
         found.rows[key] = made
         return _describe_learned("new", made)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from posterity.service.schema import decision
 from posterity.service.store import Key, LogEntries
 from posterity.service.writing import Group, Record
 
+# Requests of a group, at most.
+MOST_AT_ONCE = 1_000
 # What a model raises where numbers are too large or too small.
 NUMERICAL = (ArithmeticError, MemoryError)
 logger = logging.getLogger("posterity.service")
@@ -70,14 +73,50 @@ class Work:
     model: str = ""  # the one that it may change
     decisions: tuple[Key, ...] = ()
     rows: tuple[Key, ...] = ()
-    # It takes long, and changes nothing before its end: predictions are answered meanwhile.
+    # It takes long, and changes nothing before its end: ``do`` is a generator, and others are done
+    # between its steps. Once begun, it has its own entries of the log, and what it adds to them.
     long: bool = False
+    begun: tuple[Iterator[None], LogEntries, Group] | None = None
     # Those of a group are decided together, before anything is done.
     questions: Questions | None = None
     since: float = field(default_factory=time.perf_counter)
     answer: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+
+
+class Waiting:
+    """Requests that wait: decisions, batches that have begun, and all others as they came."""
+
+    def __init__(self) -> None:
+        self._decisions: deque[Work] = deque()
+        self._begun: list[Work] = []
+        self._others: deque[Work] = deque()
+
+    def __len__(self) -> int:
+        return len(self._decisions) + len(self._begun) + len(self._others)
+
+    def put(self, work: Work) -> None:
+        """Have it wait."""
+        (self._others if work.questions is None else self._decisions).append(work)
+
+    def put_back(self, works: list[Work]) -> None:
+        """Have those that were taken, in this order, wait before all others."""
+        left = [one for one in works if one.begun is None]
+        self._begun = [one for one in works if one.begun is not None]
+        self._others.extendleft(reversed(left))
+
+    def take(self, most: int = MOST_AT_ONCE) -> list[Work]:
+        """The decisions, the batches, and of others so many that none of these holds back."""
+        decisions, others = self._decisions, self._others
+        taken = [decisions.popleft() for _ in range(min(len(decisions), MOST_AT_ONCE))]
+        held = {one.model for one in self._begun}
+        taken, self._begun, most = taken + self._begun, [], most + len(taken + self._begun)
+        self._others = deque()
+        for one in others:
+            free = len(taken) < most and one.model not in held
+            (taken if free else self._others).append(one)
+        return taken
 
 
 class Predictions:
