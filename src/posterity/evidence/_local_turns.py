@@ -95,7 +95,7 @@ class StandardRows:
         """(m, m) products of the columns."""
         return np.asarray(self.matrix.T @ self.matrix)
 
-    @property
+    @cached_property
     def lattice_base(self) -> float:
         """Log of the first variance on the lattice."""
         return -float(np.log(self.lengths.max())) - BELOW
