@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
-    LOG_SHARES,
     NODES,
     SMALLEST_PRECISION,
     SMALLEST_RESIDUAL,
@@ -32,9 +31,9 @@ from posterity.evidence._local_turns import (
     StandardRows,
     Turns,
     find_precisions,
-    make_local_prior,
     part_shared_scale,
 )
+from posterity.evidence._shared_scale import LOG_SHARES, make_local_prior
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     FeatureScales,

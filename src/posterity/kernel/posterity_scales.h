@@ -12,6 +12,8 @@
 
 enum { PK_MOST_SCALES = 64, PK_MOST_POINTS = 96, PK_PARTS = 5 };
 #define PK_TINY 2.2250738585072014e-308
+#define PK_LONGEST_SHARE (-4.0)
+#define PK_LARGEST_SHARE 0.5
 
 typedef double pk_square[PK_MOST_SCALES][PK_MOST_SCALES];
 
@@ -304,6 +306,29 @@ static inline void pk_fill_tables(pk_scales *e)
     }
 }
 
+/* The log of a precision: where it is, what it is to become, and by how much that is more; and in the turn before. */
+typedef struct {
+    double place, wanted, move, last_wanted, last_move;
+} pk_turn;
+
+static inline double pk_note_turn(pk_turn *one, double wanted)
+{
+    one->last_wanted = one->wanted, one->last_move = one->move;
+    one->wanted = wanted, one->move = wanted - one->place;
+    return one->move;
+}
+
+/* The share of the way back to the last turn that would leave least of the moves: less than 0 where all go on. */
+static inline double pk_find_share(const pk_turn *turn, ptrdiff_t m)
+{
+    double both = 0.0, square = 0.0;
+    for (ptrdiff_t j = 0; j < m; ++j) {
+        const double off = turn[j].move - turn[j].last_move;
+        both += turn[j].move * off, square += off * off;
+    }
+    return square > 0.0 ? fmin(fmax(both / square, PK_LONGEST_SHARE), PK_LARGEST_SHARE) : 0.0;
+}
+
 /* Precisions and cavities in turns. */
 static void pk_find_precisions(pk_scales *e, pk_precisions *out)
 {
@@ -311,7 +336,8 @@ static void pk_find_precisions(pk_scales *e, pk_precisions *out)
     double moment[PK_MOST_SCALES] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_SCALES][PK_MOST_POINTS], unit = 0.0;
     pk_square gram = {{0.0}};
     pk_cavities cavities;
-    double reach = 0.0;
+    double reach = 0.0, last_change = 0.0;
+    pk_turn turn[PK_MOST_SCALES] = {{0.0}};
     ptrdiff_t size = 1;
     pk_fill_tables(e);
     for (ptrdiff_t k = 0; k < e->rows; ++k)
@@ -323,9 +349,9 @@ static void pk_find_precisions(pk_scales *e, pk_precisions *out)
     for (ptrdiff_t g = 0; g < PK_MOST_POINTS; ++g)
         v[g] = exp(e->base + (double)g);
     for (ptrdiff_t j = 0; j < m; ++j)
-        out->precisions[j] = fmax((double)m, e->smallest * gram[j][j]);
+        out->precisions[j] = fmax((double)m, e->smallest * gram[j][j]), turn[j].place = log(out->precisions[j]);
     for (ptrdiff_t sweep = 0; sweep < e->sweeps; ++sweep) {
-        double largest = 0.0, change = 0.0;
+        double largest = 0.0, change = 0.0, share;
         pk_find_cavities(e, gram, moment, out->precisions, &cavities);
         unit = e->known > 0.0 ? e->known : 2.0 * e->shape / cavities.energy;
         for (ptrdiff_t j = 0; j < m; ++j)
@@ -342,12 +368,16 @@ static void pk_find_precisions(pk_scales *e, pk_precisions *out)
         for (ptrdiff_t j = 0; j < m; ++j) {
             double matched =
                 pk_match_shrinkage(size, posterior[j], v, cavities.information[j], cavities.least_told);
-            matched = fmax(matched, e->smallest * gram[j][j]);
-            change = fmax(change, fabs(log(matched / out->precisions[j])));
-            out->precisions[j] = matched;
+            out->precisions[j] = fmax(matched, e->smallest * gram[j][j]);
+            change = fmax(change, fabs(pk_note_turn(turn + j, log(out->precisions[j]))));
         }
-        if (change < e->tolerance)
+        if (change < e->tolerance || sweep + 1 == e->sweeps)
             break;
+        share = sweep && change < last_change ? pk_find_share(turn, m) : 0.0, last_change = change;
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            turn[j].place = turn[j].wanted - share * (turn[j].wanted - turn[j].last_wanted);
+            out->precisions[j] = fmax(exp(turn[j].place), e->smallest * gram[j][j]);
+        }
     }
     out->energy = cavities.energy, out->log_determinant = cavities.log_determinant;
     pk_split_posteriors(e, &cavities, size, v, posterior, out);
