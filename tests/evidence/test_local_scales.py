@@ -19,13 +19,12 @@ from posterity import (
 from posterity.evidence import Integrated, LocalScales
 from posterity.evidence._local_turns import (
     TOLERANCE,
-    WEAK_SIGNALS,
     StandardRows,
     Turns,
-    compute_log_hyperprior,
     find_precisions,
     part_shared_scale,
 )
+from posterity.evidence._shared_scale import WEAK_SIGNALS, compute_log_hyperprior
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor

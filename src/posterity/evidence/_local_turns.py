@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, Self
 
@@ -37,35 +37,36 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
-from scipy.special import log_expit, softmax
+from scipy.special import softmax
 
 from posterity.distributions.triangles import solve_triangle
-from posterity.evidence.hyperprior import EXPONENT
+from posterity.evidence._shared_scale import (
+    LOG_SHARES,
+    LONGEST_LATTICE,
+    TINY,
+    SharedScale,
+    compute_log_hyperprior,
+)
 
 Array = NDArray[np.float64]
 
-# Probability that all scales are alike.
-ALIKE = 0.2
-LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
-# As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
-# beside a few strong ones.
-WEAK_SIGNALS = 0.02, 0.002
 # Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
 NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # The lattice has steps of 1. It begins so far below the smallest variance of a cavity, and ends so
 # far above the largest effect: what is beyond has no weight.
-BELOW, ABOVE, LONGEST_LATTICE = 7.0, 12.0, 90
+BELOW, ABOVE = 7.0, 12.0
 # Where the data tell of a coefficient less than this share of what they tell of the best known one,
 # shrinkage is compared as if they told so much: a Cauchy has no variance that could be matched.
 LEAST_TOLD = 0.1
-BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 SWEEPS, TOLERANCE = 30, 1e-4
+# A turn begins so many times as far as the last one moved beyond where it led, or back, at most.
+SHARES_BACK = -4.0, 0.5
 # The same of a prior that sites are found under, which search for each other; and in parts of the
 # shared scale, which are coarse themselves.
 TOLERANCE_OF_ONE, TOLERANCE_OF_PARTS = 1e-9, 1e-2
 # Smallest precision relative to a column's square, and residual relative to the target's: rounding.
 SMALLEST_PRECISION, SMALLEST_RESIDUAL = 1e-12, 1e-20
-TINY, EPS = np.finfo(float).tiny, np.finfo(float).eps
+EPS = np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class StandardRows:
         """(m, m) products of the columns."""
         return np.asarray(self.matrix.T @ self.matrix)
 
-    @property
+    @cached_property
     def lattice_base(self) -> float:
         """Log of the first variance on the lattice."""
         return -float(np.log(self.lengths.max())) - BELOW
@@ -128,6 +129,28 @@ class Turns(NamedTuple):
     disagreement: float
     n_parameters: float
     weights: Array = NODES
+
+
+class _Turn(NamedTuple):
+    """Logs (m,) of the precisions that are ``wanted``, and how far they have to ``move``."""
+
+    wanted: Array
+    move: Array
+
+    @property
+    def change(self) -> float:
+        return float(np.max(np.abs(self.move)))
+
+    def extrapolate(self, last: _Turn | None) -> Array:
+        """Where the next turn begins: further on if the moves since the last one agree.
+
+        This is Anderson's acceleration of one step (Walker and Ni 2011).
+        """
+        if last is None or self.change >= last.change:
+            return self.wanted
+        off = self.move - last.move
+        share = np.clip(self.move @ off / max(float(off @ off), TINY), *SHARES_BACK)
+        return np.asarray(self.wanted - share * (self.wanted - last.wanted))
 
 
 class _Cavities(NamedTuple):
@@ -177,17 +200,17 @@ def find_precisions(
     m = rows.matrix.shape[1]
     floor = SMALLEST_PRECISION * rows.lengths
     # Signal and noise as large as each other, if there is no better start.
-    precisions = np.maximum(float(m) if start is None else start, floor)
-    reach = 0.0
+    place, reach, last = np.log(np.maximum(float(m) if start is None else start, floor)), 0.0, None
     for _ in range(SWEEPS):
-        cavities = _Cavities.of(rows, precisions)
+        before = np.maximum(np.exp(place), floor)
+        cavities = _Cavities.of(rows, before)
         reach = max(reach, cavities.compute_reach(rows))
-        tilted = _Tilted.of(rows, cavities, precisions, reach, log_hyperprior)
-        matched = np.maximum(tilted.match(tilted.posterior), floor)
-        change = float(np.max(np.abs(np.log(matched / precisions))))
-        precisions = matched
-        if change < tolerance:
+        tilted = _Tilted.of(rows, cavities, before, reach, log_hyperprior)
+        precisions = np.maximum(tilted.match(tilted.posterior), floor)
+        turn = _Turn(np.log(precisions), np.log(precisions) - place)
+        if turn.change < tolerance:
             break
+        place, last = turn.extrapolate(last), turn
     nodes = np.where(tilted.is_known, tilted.split(), precisions)  # what is not known has no parts
     information = cavities.information
     unit = cavities.compute_unit(rows)
@@ -269,12 +292,12 @@ class _Tilted(NamedTuple):
         counts = np.diff(ends, prepend=0)
         terms = likelihood[ends - counts]
         several = {
-            t: _SharedScale.of(likelihood[ends[t] - counts[t] : ends[t]], LOG_SHARES)
+            t: SharedScale.of(likelihood[ends[t] - counts[t] : ends[t]], LOG_SHARES)
             for t in np.flatnonzero(counts > 1)
         }
         for t, shared in several.items():
             terms[t] = shared.likelihood
-        together = _SharedScale.of(terms, log_hyperprior[:, : len(v)])
+        together = SharedScale.of(terms, log_hyperprior[:, : len(v)])
         of_terms = together.find_posteriors()
         posterior = np.repeat(of_terms, counts, axis=0)
         for t, shared in several.items():
@@ -308,63 +331,6 @@ class _Tilted(NamedTuple):
             for low, high in pairwise(edges)
         ]
         return np.array([self.match(part) for part in parts])
-
-
-class _SharedScale(NamedTuple):
-    """A scale (g,) that members share: all alike, or Cauchy around it; ``smooth`` is for these.
-
-    ``likelihood`` (g,) is relative to exp(``log_top``), ``parts`` (2, g) what each of both gives.
-    """
-
-    members: Array
-    smooth: Array
-    parts: Array
-    log_top: float
-
-    @classmethod
-    def of(cls, likelihood: Array, log_prior: Array) -> Self:
-        members = np.maximum(likelihood, TINY)
-        smooth = np.maximum(members @ _make_table(members.shape[1]).T, TINY)
-        logs = log_prior + np.array([np.log(members).sum(axis=0), np.log(smooth).sum(axis=0)])
-        top = float(logs.max())
-        return cls(members, smooth, np.exp(logs - top), top)
-
-    @property
-    def likelihood(self) -> Array:
-        return np.asarray(self.parts.sum(axis=0))
-
-    def find_posteriors(self, weight: Array | float = 1.0) -> Array:
-        """(k, g) posteriors of the members' scales, under a prior of the shared one."""
-        alike, apart = self.parts * weight
-        messages = alike / self.members + (apart / self.smooth) @ _make_table(len(alike))
-        posterior = self.members * messages
-        return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
-
-
-def compute_log_hyperprior(lattice: Array, m: int) -> Array:
-    """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    corners = np.log([min(corner * m, 1.0) / m for corner in WEAK_SIGNALS])
-    above = corners[:, None] - lattice
-    log_share = log_expit(above)
-    return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))
-
-
-@lru_cache(maxsize=1)
-def make_local_prior() -> Array:
-    """(g + 5,) density of the log of a coefficient's variance over the shared one."""
-    off = np.arange(-BEFORE, LONGEST_LATTICE)
-    density = np.exp(-0.5 * off - 0.5 * np.exp(-off)) / np.sqrt(2.0 * np.pi)
-    density.setflags(write=False)
-    return density
-
-
-@lru_cache(maxsize=8)
-def _make_table(size: int) -> Array:
-    """(g, g) that density of each variance of the lattice, under each as the shared one."""
-    off = np.arange(size)[None, :] - np.arange(size)[:, None] + BEFORE
-    table = np.where(off >= 0, make_local_prior()[np.maximum(off, 0)], 0.0)
-    table.setflags(write=False)
-    return table
 
 
 def _find_of_many_rows(rows: StandardRows, precisions: Array) -> tuple[Array, Array, Array, float]:

@@ -11,7 +11,7 @@ is told in :mod:`posterity.evidence._local_turns`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
-    LOG_SHARES,
     NODES,
     SMALLEST_PRECISION,
     SMALLEST_RESIDUAL,
@@ -32,9 +31,9 @@ from posterity.evidence._local_turns import (
     StandardRows,
     Turns,
     find_precisions,
-    make_local_prior,
     part_shared_scale,
 )
+from posterity.evidence._shared_scale import LOG_SHARES, make_local_prior
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     FeatureScales,
@@ -44,7 +43,6 @@ from posterity.evidence.columns import (
     read_rows,
 )
 from posterity.evidence.integration import Integrated
-from posterity.evidence.spectrum import Spectrum
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_SCALES, find_local_precisions
@@ -139,11 +137,7 @@ class LocalScales(Integrated):
         turns = self._find_turns(rows, weigh)
         if _explain_all(rows, turns):
             return None
-        chosen = self._choose_nodes(turns, noise, pinned, weigh(turns), data.count)
-        precisions, contrasts = columns.compute_precisions(chosen.precisions, len(squares))
-        held = compute_pinning_precisions(data, intercept=intercept)
-        precisions[:, pinned] = held[pinned]
-        return replace(chosen, precisions=precisions, contrasts=contrasts)
+        return self._choose_nodes(turns, data, noise, columns, pinned, intercept)
 
     @property
     def for_stream(self) -> Integrated:
@@ -202,26 +196,33 @@ class LocalScales(Integrated):
     def _choose_nodes(
         self,
         turns: Turns,
+        data: Factor,
         noise: Noise,
+        columns: TermColumns,
         pinned: NDArray[np.bool_],
-        log_evidence: float,
-        count: float,
+        intercept: int,
     ) -> Choice:
-        """The choice, with precisions of standardised features."""
-        disagreement = turns.disagreement / (count if self._compute_fitted_variance else 1.0)
+        """The choice, with precisions of the features in their own units."""
+        disagreement = turns.disagreement / (data.count if self._compute_fitted_variance else 1.0)
         single = self.most_nodes == 1 or disagreement < self.tolerance
         weights = np.ones(1) if single else turns.weights
+        relative = turns.precisions[None] if single else turns.nodes
+        precisions, contrasts = columns.compute_precisions(relative, len(pinned))
+        if pinned.any():
+            held = compute_pinning_precisions(data, intercept=intercept)
+            precisions[:, pinned] = held[pinned]
         return Choice(
-            turns.precisions[None] if single else turns.nodes,
+            precisions,
             weights,
             noise,
             pinned,
-            log_evidence,
+            _compute_log_evidence(data, noise, intercept, turns),
             np.ones(len(weights)),
             np.zeros(len(weights), dtype=np.intp),
             disagreement=disagreement,
             n_parameters=turns.n_parameters,
             found="integrated",
+            contrasts=contrasts,
         )
 
 
@@ -262,15 +263,7 @@ def _explain_all(rows: StandardRows, turns: Turns) -> bool:
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:
     """Log evidence of the prior of scales."""
-    rate = noise.parameters[2]
     flat = np.diag(data.root)[: int(intercept)]
-    spectrum = Spectrum(
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros((0, 0)),
-        max(turns.energy - 2.0 * rate, 0.0),
-        data.count,
-        data.count - int(intercept),
-        2.0 * float(np.sum(np.log(np.abs(flat[flat != 0.0])))) + turns.log_determinant,
-    )
-    return turns.log_gain + float(spectrum.compute_log_evidence(np.zeros((1, 0)), noise)[0])
+    information = 2.0 * float(np.sum(np.log(np.abs(flat[flat != 0.0])))) + turns.log_determinant
+    residual = max(turns.energy - 2.0 * noise.parameters[2], 0.0)
+    return turns.log_gain + noise.log_evidence(data.count - int(intercept), residual, -information)

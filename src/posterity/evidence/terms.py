@@ -59,7 +59,8 @@ class TermColumns:
             squares = np.where(is_level, squares[is_level].mean(), squares)
         order = np.argsort(places)
         order = order[~pinned[order]]
-        ends = np.flatnonzero(np.diff(term[order], append=-1)) + 1
+        ordered = term[order]
+        ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], ordered.size > 0)) + 1
         matrix = np.ascontiguousarray(below[:, order] / np.sqrt(squares[order]))
         return cls(matrix, squares[order], ends, np.where(order < m, order, -1))
 

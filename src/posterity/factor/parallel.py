@@ -94,12 +94,12 @@ def run_in_parallel(
 
 
 _limit_lock = RLock()
-_limits: list[Any] = []  # the one that is held, if any
+_limits: list[list[tuple[Any, int]]] = []  # libraries that are limited, and their threads before
 
 
 @cache
-def _get_thread_controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _find_blas() -> list[Any]:
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @contextmanager
@@ -119,14 +119,20 @@ def limit_blas_threads(size: int) -> Iterator[None]:
     if size < WITHOUT_THREADS or (size > FEW_COLUMNS and count_workers() > 1):
         yield
         return
+    limited: list[tuple[Any, int]] = []
     with _limit_lock:
-        limit = None if _limits else _get_thread_controller().limit(limits=1, user_api="blas")
-        if limit is not None:
-            _limits.append(limit)
+        first = not _limits
+        if first:
+            before = [(library, library.num_threads) for library in _find_blas()]
+            limited = [(library, threads) for library, threads in before if threads != 1]
+            _limits.append(limited)
+        for library, _ in limited:
+            library.set_num_threads(1)
     try:
         yield
     finally:
-        if limit is not None:
+        if first:
             with _limit_lock:
-                _limits.remove(limit)
-                limit.restore_original_limits()
+                _limits.remove(limited)
+                for library, threads in limited:
+                    library.set_num_threads(threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -86,3 +87,8 @@ class SiteRows(Rows):
     weights: Array = field()
     elapsed: Array = field()
     offsets: Array = field()
+
+    @cached_property
+    def spread(self) -> Array:
+        """Standard deviations (m,) of the features."""
+        return np.asarray(self.X.std(axis=0))

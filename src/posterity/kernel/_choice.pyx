@@ -55,7 +55,7 @@ cdef extern from "posterity_scales.h" nogil:
         double precisions[PK_MOST_SCALES]
         double nodes[PK_PARTS][PK_MOST_SCALES]
         double energy, log_determinant, log_gain, disagreement, n_parameters
-    void pk_find_precisions(const pk_scales *e, pk_precisions *out)
+    void pk_find_precisions(pk_scales *e, pk_precisions *out)
 
 MOST_COLUMNS, MOST_SCALES, MOST_NODES = PK_MOST_COLUMNS, PK_MOST_SCALES, PK_MOST_NODES
 
@@ -120,7 +120,10 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
         raise ValueError(f"{rows} rows of {m} columns: from 1 to {MOST_SCALES} columns, and a target for each row")
     if hyperprior.shape[0] != 2 or points < 1 or points > PK_MOST_POINTS or local.shape[0] != points + PK_BEFORE:
         raise ValueError(f"a lattice of {points} points: from 1 to {PK_MOST_POINTS}, with a prior for each")
-    if not ends.shape[0] or ends[ends.shape[0] - 1] != m or np.diff(ends, prepend=0).min() < 1:
+    cdef Py_ssize_t i, k, end = 0, rising = ends.shape[0] > 0
+    for i in range(ends.shape[0]):
+        rising, end = rising and ends[i] > end, ends[i]
+    if not rising or end != m:
         raise ValueError(f"terms end at {np.asarray(ends).tolist()}: they rise from 1 to {m}")
     if shares.shape[0] != PK_PARTS:
         raise ValueError(f"{shares.shape[0]} nodes: there are {PK_PARTS}")
@@ -133,7 +136,12 @@ def find_local_precisions(const double[:, ::1] matrix, const double[::1] target,
     asked.longest, asked.shares, asked.hyperprior, asked.local = points, &shares[0], &hyperprior[0, 0], &local[0]
     with nogil:
         pk_find_precisions(&asked, &outputs)
-    precisions = np.asarray(<double[:m]> outputs.precisions).copy()
-    nodes = np.asarray(<double[:PK_PARTS, :PK_MOST_SCALES]> &outputs.nodes[0][0])[:, :m].copy()
+    precisions, nodes = np.empty(m), np.empty((PK_PARTS, m))
+    cdef double[::1] to = precisions
+    cdef double[:, ::1] each = nodes
+    for i in range(m):
+        to[i] = outputs.precisions[i]
+        for k in range(PK_PARTS):
+            each[k, i] = outputs.nodes[k][i]
     return (precisions, nodes, outputs.energy, outputs.log_determinant, outputs.log_gain, outputs.disagreement,
             outputs.n_parameters)

@@ -12,6 +12,8 @@
 
 enum { PK_MOST_SCALES = 64, PK_MOST_POINTS = 96, PK_PARTS = 5 };
 #define PK_TINY 2.2250738585072014e-308
+#define PK_LONGEST_SHARE (-4.0)
+#define PK_LARGEST_SHARE 0.5
 
 typedef double pk_square[PK_MOST_SCALES][PK_MOST_SCALES];
 
@@ -31,6 +33,8 @@ typedef struct {
     double alike, apart;           /* log probabilities that the members of a term have one scale, or each its own */
     const double *local;           /* (longest + PK_BEFORE) density of a log scale over the shared one, from -PK_BEFORE */
     double base;                   /* log of the lattice's first variance */
+    /* The same density of a scale so many points above the shared one, and of a shared one so many above the scale. */
+    double scales[2 * PK_MOST_POINTS], sources[2 * PK_MOST_POINTS];
 } pk_scales;
 
 typedef struct {
@@ -55,12 +59,19 @@ static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const do
     pk_square low, inverse;
     out->log_determinant = 0.0, out->energy = e->rest;
     for (ptrdiff_t i = 0; i < m; ++i) {
-        for (ptrdiff_t j = 0; j <= i; ++j) {
-            double sum = gram[i][j] + (i == j ? precision[i] : 0.0);
-            for (ptrdiff_t k = 0; k < j; ++k)
-                sum -= low[i][k] * low[j][k];
-            low[i][j] = i == j ? sqrt(sum) : sum / low[j][j];
+        memcpy(low[i], gram[i], (size_t)(i + 1) * sizeof(double));
+        low[i][i] += precision[i];
+    }
+    for (ptrdiff_t k = 0; k < m; ++k) {
+        double column[PK_MOST_SCALES];
+        low[k][k] = sqrt(low[k][k]);
+        for (ptrdiff_t i = k + 1; i < m; ++i) {
+            column[i] = low[i][k] /= low[k][k];
+            for (ptrdiff_t j = k + 1; j <= i; ++j)
+                low[i][j] -= column[i] * column[j];
         }
+    }
+    for (ptrdiff_t i = 0; i < m; ++i) {
         for (ptrdiff_t j = 0; j < i; ++j)
             inverse[i][j] = 0.0;
         for (ptrdiff_t k = 0; k < i; ++k)
@@ -93,15 +104,16 @@ static inline void pk_find_cavities(const pk_scales *e, pk_square gram, const do
     out->energy = fmax(out->energy, e->least);
 }
 
-/* The precision that shrinks as much as the average over weights (size) of the lattice. */
+/* The precision that shrinks as much as the average over weights (size, and zeros that fill a register) of the lattice. */
 static inline double pk_match_shrinkage(ptrdiff_t size, const double *weight, const double *v, double told, double least)
 {
     const double information = fmax(told, least);
-    double free = 0.0, kept = 0.0;
-    for (ptrdiff_t g = 0; g < size; ++g) {
-        double left = 1.0 / (1.0 + information * v[g]);
-        free += weight[g] * left, kept += weight[g] * (information * v[g]) * left;
+    pk_vector some_free = {0.0}, some_kept = {0.0};
+    for (ptrdiff_t g = 0; g < size; g += PK_LANES) {
+        const pk_vector ratio = information * *(const pk_vector *)(v + g), part = *(const pk_vector *)(weight + g) / (1.0 + ratio);
+        some_free += part, some_kept += ratio * part;
     }
+    const double free = pk_sum(some_free), kept = pk_sum(some_kept);
     return information * free / fmax(kept, PK_TINY);
 }
 
@@ -139,17 +151,15 @@ typedef struct {
     double alike[PK_MOST_POINTS], apart[PK_MOST_POINTS]; /* logs, at each scale that is shared */
 } pk_shared;
 
-/* Density of what each scale on the lattice may have come from, and the other way round. */
-static inline void pk_smooth_up(const pk_scales *e, ptrdiff_t size, const double *likelihood, double *smooth)
+/* Sums (size) over k of weight[k] table[i - k]: of scales on the lattice, what each may have come from, or led to. */
+static inline void pk_smooth(ptrdiff_t size, const double *weight, const double *table, double *sums)
 {
-    for (ptrdiff_t h = 0; h < size; ++h) {
-        double sum = 0.0;
-        for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
-            sum += likelihood[g] * e->local[g - h + PK_BEFORE];
-        smooth[h] = fmax(sum, PK_TINY);
+    for (ptrdiff_t i = 0; i < size; i += PK_LANES) {
+        pk_vector sum = {0.0};
+        for (ptrdiff_t k = 0; k < size; ++k)
+            sum += weight[k] * *(const pk_vector *)(table + i - k);
+        *(pk_vector *)(sums + i) = sum;
     }
-    for (ptrdiff_t h = size; h < PK_MOST_POINTS; ++h)
-        smooth[h] = 1.0;
 }
 
 /* Adds to both the logs of the evidence of members (count), whose likelihoods are given, and writes down the smooth ones. */
@@ -157,11 +167,13 @@ static inline void pk_add_members(const pk_scales *e, ptrdiff_t size, ptrdiff_t 
                                   double smooth[][PK_MOST_POINTS], pk_shared *s)
 {
     for (ptrdiff_t j = 0; j < count; ++j) {
-        pk_smooth_up(e, size, likelihood[j], smooth[j]);
+        pk_smooth(size, likelihood[j], e->sources + PK_MOST_POINTS, smooth[j]);
         for (ptrdiff_t h = 0; h < size; h += PK_LANES) {
-            pk_vector alike = pk_max(*(pk_vector *)(likelihood[j] + h), (pk_vector){0} + PK_TINY);
-            *(pk_vector *)(s->alike + h) += pk_log(alike);
-            *(pk_vector *)(s->apart + h) += pk_log(*(pk_vector *)(smooth[j] + h));
+            const pk_vector least = (pk_vector){0} + PK_TINY;
+            pk_vector *apart = (pk_vector *)(smooth[j] + h);
+            *apart = pk_max(*apart, least);
+            *(pk_vector *)(s->alike + h) += pk_log(pk_max(*(pk_vector *)(likelihood[j] + h), least));
+            *(pk_vector *)(s->apart + h) += pk_log(*apart);
         }
     }
 }
@@ -182,14 +194,12 @@ static inline void pk_share_scale(const pk_scales *e, ptrdiff_t size, ptrdiff_t 
                                   double smooth[][PK_MOST_POINTS], double posterior[][PK_MOST_POINTS])
 {
     for (ptrdiff_t j = 0; j < count; ++j) {
-        double message[PK_MOST_POINTS], sum = 0.0;
+        double one[PK_MOST_POINTS], message[PK_MOST_POINTS], sum = 0.0;
+        for (ptrdiff_t h = 0; h < size; ++h)
+            one[h] = s->apart[h] / smooth[j][h];
+        pk_smooth(size, one, e->scales + PK_MOST_POINTS, message);
         for (ptrdiff_t g = 0; g < size; ++g)
-            message[g] = s->alike[g] / fmax(posterior[j][g], PK_TINY);
-        for (ptrdiff_t h = 0; h < size; ++h) {
-            const double one = s->apart[h] / smooth[j][h];
-            for (ptrdiff_t g = h > PK_BEFORE ? h - PK_BEFORE : 0; g < size; ++g)
-                message[g] += one * e->local[g - h + PK_BEFORE];
-        }
+            message[g] += s->alike[g] / fmax(posterior[j][g], PK_TINY);
         for (ptrdiff_t g = 0; g < size; ++g)
             sum += posterior[j][g] *= message[g];
         for (ptrdiff_t g = 0; g < size; ++g)
@@ -247,7 +257,7 @@ static inline void pk_split_posteriors(const pk_scales *e, const pk_cavities *c,
     for (ptrdiff_t j = 0; j < e->m; ++j) {
         double low = 0.0;
         for (ptrdiff_t k = 0; k < PK_PARTS; ++k) {
-            double part[PK_MOST_POINTS], start = 0.0, high = k + 1 < PK_PARTS ? low + e->shares[k] : 2.0;
+            double part[PK_MOST_POINTS] = {0.0}, start = 0.0, high = k + 1 < PK_PARTS ? low + e->shares[k] : 2.0;
             for (ptrdiff_t g = 0; g < size; ++g) {
                 double end = start + posterior[j][g];
                 part[g] = fmax(fmin(end, high) - fmax(start, low), 0.0);
@@ -287,15 +297,49 @@ static inline void pk_compare_nodes(const pk_scales *e, const pk_cavities *c, do
         }
 }
 
+static inline void pk_fill_tables(pk_scales *e)
+{
+    for (ptrdiff_t off = 0; off < 2 * PK_MOST_POINTS; ++off) {
+        const ptrdiff_t above = off - PK_MOST_POINTS + PK_BEFORE, below = PK_MOST_POINTS - off + PK_BEFORE;
+        e->scales[off] = above < 0 || above >= e->longest + PK_BEFORE ? 0.0 : e->local[above];
+        e->sources[off] = below < 0 || below >= e->longest + PK_BEFORE ? 0.0 : e->local[below];
+    }
+}
+
+/* The log of a precision: where it is, what it is to become, and by how much that is more; and in the turn before. */
+typedef struct {
+    double place, wanted, move, last_wanted, last_move;
+} pk_turn;
+
+static inline double pk_note_turn(pk_turn *one, double wanted)
+{
+    one->last_wanted = one->wanted, one->last_move = one->move;
+    one->wanted = wanted, one->move = wanted - one->place;
+    return one->move;
+}
+
+/* The share of the way back to the last turn that would leave least of the moves: less than 0 where all go on. */
+static inline double pk_find_share(const pk_turn *turn, ptrdiff_t m)
+{
+    double both = 0.0, square = 0.0;
+    for (ptrdiff_t j = 0; j < m; ++j) {
+        const double off = turn[j].move - turn[j].last_move;
+        both += turn[j].move * off, square += off * off;
+    }
+    return square > 0.0 ? fmin(fmax(both / square, PK_LONGEST_SHARE), PK_LARGEST_SHARE) : 0.0;
+}
+
 /* Precisions and cavities in turns. */
-static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
+static void pk_find_precisions(pk_scales *e, pk_precisions *out)
 {
     const ptrdiff_t m = e->m;
     double moment[PK_MOST_SCALES] = {0.0}, v[PK_MOST_POINTS], posterior[PK_MOST_SCALES][PK_MOST_POINTS], unit = 0.0;
     pk_square gram = {{0.0}};
     pk_cavities cavities;
-    double reach = 0.0;
+    double reach = 0.0, last_change = 0.0;
+    pk_turn turn[PK_MOST_SCALES] = {{0.0}};
     ptrdiff_t size = 1;
+    pk_fill_tables(e);
     for (ptrdiff_t k = 0; k < e->rows; ++k)
         for (ptrdiff_t i = 0; i < m; ++i) {
             moment[i] += e->matrix[k * m + i] * e->target[k];
@@ -305,9 +349,9 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
     for (ptrdiff_t g = 0; g < PK_MOST_POINTS; ++g)
         v[g] = exp(e->base + (double)g);
     for (ptrdiff_t j = 0; j < m; ++j)
-        out->precisions[j] = fmax((double)m, e->smallest * gram[j][j]);
+        out->precisions[j] = fmax((double)m, e->smallest * gram[j][j]), turn[j].place = log(out->precisions[j]);
     for (ptrdiff_t sweep = 0; sweep < e->sweeps; ++sweep) {
-        double largest = 0.0, change = 0.0;
+        double largest = 0.0, change = 0.0, share;
         pk_find_cavities(e, gram, moment, out->precisions, &cavities);
         unit = e->known > 0.0 ? e->known : 2.0 * e->shape / cavities.energy;
         for (ptrdiff_t j = 0; j < m; ++j)
@@ -324,12 +368,16 @@ static void pk_find_precisions(const pk_scales *e, pk_precisions *out)
         for (ptrdiff_t j = 0; j < m; ++j) {
             double matched =
                 pk_match_shrinkage(size, posterior[j], v, cavities.information[j], cavities.least_told);
-            matched = fmax(matched, e->smallest * gram[j][j]);
-            change = fmax(change, fabs(log(matched / out->precisions[j])));
-            out->precisions[j] = matched;
+            out->precisions[j] = fmax(matched, e->smallest * gram[j][j]);
+            change = fmax(change, fabs(pk_note_turn(turn + j, log(out->precisions[j]))));
         }
-        if (change < e->tolerance)
+        if (change < e->tolerance || sweep + 1 == e->sweeps)
             break;
+        share = sweep && change < last_change ? pk_find_share(turn, m) : 0.0, last_change = change;
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            turn[j].place = turn[j].wanted - share * (turn[j].wanted - turn[j].last_wanted);
+            out->precisions[j] = fmax(exp(turn[j].place), e->smallest * gram[j][j]);
+        }
     }
     out->energy = cavities.energy, out->log_determinant = cavities.log_determinant;
     pk_split_posteriors(e, &cavities, size, v, posterior, out);

@@ -178,11 +178,10 @@ def _follow_prior(
     """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
     prior, trial = now.prior, _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
-    agreed = trial, now
+    agreed, middle = (trial, now), _get_middle(trial)
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
-        factor = _get_middle(trial).factor
-        now = _average(prior, likelihood, rows, now.sites, factor, mean, variance)
+        now = _average(prior, likelihood, rows, now.sites, middle.factor, mean, variance)
         if now.change < TOLERANCE or now.has_left(begun):
             break
         if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
@@ -194,7 +193,8 @@ def _follow_prior(
         goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.step(1.0)
         following = replace(now, sites=now.sites + step * (goal - now.sites))
         after, last = _learn(inner, rows, following.sites), now.change
-        if leaves_scale_open(_get_middle(after).prior, following.sites[0], rows):
+        middle = _get_middle(after)
+        if leaves_scale_open(middle.prior, following.sites[0], rows):
             break
         trial, now = after, following
     return trial, now
@@ -298,10 +298,9 @@ def leaves_scale_open(prior: Factor, precision: Array, rows: SiteRows) -> bool:
     """
     if np.sum(precision) >= LITTLE_INFORMATION * prior.n_coefficients:
         return False
-    scales = rows.X.std(axis=0)
-    root = np.diagonal(prior.root)[-len(scales) :]
+    root = np.diagonal(prior.root)[-len(rows.spread) :]
     with np.errstate(divide="ignore"):
-        return bool(np.mean(np.square(scales / root)) > LARGEST_SPREAD**2)
+        return bool(np.mean(np.square(rows.spread / root)) > LARGEST_SPREAD**2)
 
 
 def _search_under_prior(

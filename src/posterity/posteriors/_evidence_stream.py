@@ -355,6 +355,11 @@ class EvidenceStream(LinearPosterior):
 
     def absorb(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         """Let the data learn rows that the nodes have learned, or that nobody predicts."""
+        self._learn_data(X, y, weights, elapsed)
+        if self.state.clock[0] >= self.state.clock[1]:
+            self.begin_turn()
+
+    def _learn_data(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> None:
         if len(X):
             super().absorb(X, y, weights, elapsed)
         state = self.state
@@ -362,8 +367,6 @@ class EvidenceStream(LinearPosterior):
         if state.scales is not None:
             state.scales.learn(self._features(X), weights)
         state.clock[0] += count_rows(weights, len(X))
-        if state.clock[0] >= state.clock[1]:
-            self.begin_turn()
 
     def _find_stretch(self, choice: Choice, X: Array, weights: Array | None, first: int) -> int:
         """Return the end of the stretch of rows from ``first``: the prior's next choice."""

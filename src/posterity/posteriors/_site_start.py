@@ -196,7 +196,7 @@ class KeepsFirstRows(LinearPosterior):
 
         At a row far from the others it would hold back slopes, too.
         """
-        vague, spread = np.full(1, 0.01), rows.X.std(axis=0)
+        vague, spread = np.full(1, 0.01), rows.spread
         off = (rows.X - rows.X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
         order = np.argsort(np.square(off).sum(axis=1).round(6), kind="stable")
         rows = rows[order[rows.weights[order] > 0.0]]

@@ -150,7 +150,7 @@ class EvidencePosterior(EvidenceStream):
         elif len(X) == 1 and not self.prior_is_frozen:
             self.append_in_order(X, y, weights, elapsed)
         else:
-            self.absorb(X, y, weights, elapsed)
+            self._learn_data(X, y, weights, elapsed)
         if self.prior_is_frozen or (len(X) > 1 and not self.memory.forgets):
             self.settle()
 
