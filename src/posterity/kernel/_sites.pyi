@@ -84,4 +84,13 @@ def total_density(
     weights: Array | None,
 ) -> float: ...
 def find_digammas(x: Array) -> Array: ...
+def average_densities(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    mean: Array,
+    sd: Array,
+    nodes: Array,
+    shares: Array,
+) -> Array: ...
 def average_softplus(mean: Array, variance: Array) -> tuple[Array, Array, Array]: ...

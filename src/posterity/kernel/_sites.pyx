@@ -11,7 +11,6 @@ include "_structures.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
     enum: PK_LINEAR_COUNTS
-    void pk_digamma(double x, double *digamma, double *trigamma)
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -64,6 +63,8 @@ cdef extern from "posterity_softplus.h" nogil:
 
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
+    void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
+    void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
 
 
@@ -189,12 +190,12 @@ def average_softplus(const double[::1] mean, const double[::1] variance):
 def find_digammas(x):
     """Digamma and trigamma of positive numbers, to twelve digits; each in the shape of ``x``."""
     cdef const double[::1] at = np.asarray(x, dtype=np.float64).ravel()
-    cdef Py_ssize_t i, n = at.shape[0]
+    cdef Py_ssize_t n = at.shape[0]
     out = np.empty((2, n))
     cdef double[:, ::1] room = out
-    with nogil:
-        for i in range(n):
-            pk_digamma(at[i], &room[0, i], &room[1, i])
+    if n > 0:
+        with nogil:
+            pk_find_digammas(n, &at[0], &room[0, 0], &room[1, 0])
     return out.reshape(2, *np.shape(x))
 
 
@@ -342,3 +343,22 @@ def total_density(int code, parameters, const double[::1] y, const double[::1] e
         with nogil:
             total = pk_total_density(&likelihood, n, &y[0], e, w)
     return total
+
+
+def average_densities(int code, parameters, const double[::1] y, const double[::1] mean, const double[::1] sd,
+                      const double[::1] nodes, const double[::1] shares):
+    """Averages (4, n) of log p(y | eta), its slope, its curvature, and of the slope times the node.
+
+    Over eta = mean + sd node, each node (k,) with its share (k,).
+    """
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
+    cdef Py_ssize_t n = y.shape[0], k = nodes.shape[0]
+    cdef const double *m = _given(mean, n, "mean")
+    cdef const double *s = _given(sd, n, "sd")
+    cdef const double *w = _given(shares, k, "shares")
+    out = np.empty((4, n))
+    cdef double[:, ::1] room = out
+    if n > 0 and k > 0:
+        with nogil:
+            pk_average_looks(&likelihood, n, &y[0], m, s, k, &nodes[0], w, &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0])
+    return out

@@ -18,6 +18,7 @@ from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import total_density, working_rows
 from posterity.likelihoods import Likelihood, Sites
+from posterity.likelihoods.averages import look
 
 Array = NDArray[np.float64]
 
@@ -260,7 +261,7 @@ class _Problem:
     def sum_densities(self, eta: Array) -> float:
         """Log likelihood."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.rows.weights @ self.likelihood.log_density(self.rows.y, eta))
+            return float(self.rows.weights @ look(self.likelihood, self.rows.y, eta)[0])
 
     def first(self) -> Array:
         """Return the starting eta: least squares on the targets' own, where there is such."""
