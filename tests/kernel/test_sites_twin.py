@@ -188,7 +188,7 @@ def test_working_rows_are_newtons(likelihood: Likelihood) -> None:
     assert known is not None
     eta, offsets, weights = rng.normal(size=21), rng.normal(size=21), rng.uniform(0.5, 2.0, 21)
     y, precision, target = targets(likelihood, eta, rng), np.empty(21), np.empty(21)
-    said = kernel.working_rows(*known, y, eta, offsets, weights, precision, target)
+    density, said = kernel.working_rows(*known, y, eta, offsets, weights, precision, target)
     slope, curvature = likelihood.derivatives(y, eta)
     assert precision == pytest.approx(weights * curvature)
     assert target == pytest.approx(eta + slope / curvature - offsets)

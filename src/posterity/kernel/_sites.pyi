@@ -75,7 +75,7 @@ def working_rows(
     weights: Array | None,
     precision: Array,
     target: Array,
-) -> float: ...
+) -> tuple[float, float]: ...
 def total_density(
     code: int,
     parameters: tuple[float, float, float],

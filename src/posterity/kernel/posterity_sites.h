@@ -67,7 +67,7 @@ PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, pk_vector y, pk_vec
     const pk_vector zero = {0};
     if (l->code == PK_LOGIT) {
         pk_vector z = pk_choose(eta, -eta, y > 0.5);
-        return -pk_max(-z, zero) - pk_log1p_exp_down(-pk_abs(z));
+        return -pk_max(-z, zero) - pk_log1p_exp_down(-pk_abs(eta));
     }
     if (l->code == PK_POISSON)
         return y * eta - pk_exp_any(eta);

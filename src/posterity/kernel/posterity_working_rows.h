@@ -63,40 +63,10 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
     }
 }
 
-/* Precision and target, less offset, of the rows of a Newton step at eta; returns the sum of
- * precision (target - eta)^2 / 2. */
-static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
-                              const double *offsets, const double *weights, double *precision, double *target)
-{
-    pk_vector squares = {0};
-    for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
-        pk_vector at = pk_load_some(eta, i, n, 0.0), weight = pk_load_some(weights, i, n, 1.0), slope, curvature;
-        pk_all_derivatives(l, pk_load_some(y, i, n, 0.5), at, &slope, &curvature);
-        pk_vector size = pk_max(curvature, PK_LEAST_CURVATURE * pk_abs(slope));
-        pk_vector step = slope / pk_max(size, pk_all(1e-300));
-        pk_store_some(precision, i, n, weight * size);
-        pk_store_some(target, i, n, at + step - pk_load_some(offsets, i, n, 0.0));
-        squares += pk_those_of(i, n, weight * slope * step);
-        }
-    return 0.5 * pk_sum(squares);
-}
-
-/* Sum of weight log p(y | eta), but for what depends on y alone. */
-static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
-                               const double *weights)
-{
-    pk_vector total = {0};
-    for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
-        pk_vector density = pk_log_densities(l, pk_load_some(y, i, n, 0.5), pk_load_some(eta, i, n, 0.0));
-        total += pk_those_of(i, n, density * pk_load_some(weights, i, n, 1.0));
-    }
-    return pk_sum(total);
-}
-
 #define PK_CONSTANT_OF(lane) pk_log_constant(l, y[lane])
 
 /* pk_log_constant in every lane. */
-static pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y)
+PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y)
 {
     if (l->code == PK_POISSON)
         return -PK_LOG_GAMMA(y + 1.0);
@@ -104,16 +74,52 @@ static pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y)
         return PK_LOG_GAMMA(y + 1.0 / l->a) - lgamma(1.0 / l->a) - PK_LOG_GAMMA(y + 1.0);
     if (l->code >= PK_GAMMA)
         return pk_family_constants(l, y);
+    if (l->code <= PK_PROBIT)
+        return pk_all(0.0);
     return (pk_vector){PK_EACH_LANE(PK_CONSTANT_OF)};
 }
 
-static pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
+PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
     if (l->code >= PK_GAMMA)
         return pk_look_at_family(l, y, eta);
     pk_look look = {.density = pk_log_densities(l, y, eta)};
     pk_all_derivatives(l, y, eta, &look.slope, &look.curvature);
     return look;
+}
+
+/* Precision and target, less offset, of the rows of a Newton step at eta, and the sum of precision (target - eta)^2 / 2.
+ * Returns the sum of weight log p(y | eta), but for what depends on y alone. */
+static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
+                              const double *offsets, const double *weights, double *precision, double *target,
+                              double *squares)
+{
+    pk_vector total = {0}, all = {0};
+    for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
+        pk_vector at = pk_load_some(eta, i, n, 0.0), weight = pk_load_some(weights, i, n, 1.0);
+        pk_look look = pk_look_at(l, pk_load_some(y, i, n, 0.5), at);
+        pk_vector size = pk_max(look.curvature, PK_LEAST_CURVATURE * pk_abs(look.slope));
+        pk_vector step = look.slope / pk_max(size, pk_all(1e-300));
+        pk_store_some(precision, i, n, weight * size);
+        pk_store_some(target, i, n, at + step - pk_load_some(offsets, i, n, 0.0));
+        all += pk_those_of(i, n, 0.5 * weight * look.slope * step);
+        total += pk_those_of(i, n, weight * look.density);
+    }
+    *squares = pk_sum(all);
+    return pk_sum(total);
+}
+
+/* Sum of weight log p(y | eta). */
+static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
+                               const double *weights)
+{
+    pk_vector total = {0};
+    for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
+        pk_vector at = pk_load_some(y, i, n, 0.5);
+        pk_vector density = pk_log_constants(l, at) + pk_log_densities(l, at, pk_load_some(eta, i, n, 0.0));
+        total += pk_those_of(i, n, density * pk_load_some(weights, i, n, 1.0));
+    }
+    return pk_sum(total);
 }
 
 /* Sums over k nodes, each times its share, of log densities (n), slopes, curvatures, and of slopes times the node; at

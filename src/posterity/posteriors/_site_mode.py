@@ -18,7 +18,6 @@ from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import total_density, working_rows
 from posterity.likelihoods import Likelihood, Sites
-from posterity.likelihoods.averages import look
 
 Array = NDArray[np.float64]
 
@@ -45,16 +44,18 @@ STAGNANT_SHARE, ROUNDING = 0.5, 1e-15
 class Curvature:
     """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so.
 
-    The last Newton step by it left the share ``left`` of the squared decrement.
+    The last Newton step by it left the share ``left`` of the squared decrement. The last search by
+    it has ``ended`` at these coefficients, with this eta (n,).
     """
 
     matrix: Array
     eta: Array
     left: float = 1.0
+    ended: tuple[Array, Array] | None = None
 
     def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
         """The same for other rows like these, where the mode is near these coefficients."""
-        return replace(self, eta=compute_eta(rows, w, intercept))
+        return replace(self, eta=compute_eta(rows, w, intercept), ended=None)
 
 
 def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
@@ -181,7 +182,10 @@ def _find_mode(problem: _Problem, start: Array | None) -> tuple[Array, Array, bo
         some = rows.thin(share)
         few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
         start = _maximize(few, few.first())[0]
-    return _maximize(problem, problem.first() if start is None else start)
+    w, eta, converged = _maximize(problem, problem.first() if start is None else start)
+    if problem.curvature is not None:
+        problem.curvature = replace(problem.curvature, ended=(w, eta))
+    return w, eta, converged
 
 
 def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
@@ -232,10 +236,15 @@ class _Problem:
         self.tolerance = max(DECREMENT_TOLERANCE, likelihood.closeness)
         self.close = 0.0  # squared decrement that may be left
         self.working_row = np.empty((2, len(rows)))
-        self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
+        # Of the last sites: their eta, log density, and sum of precision (eta - target)^2 / 2.
+        self.looked_at: Array | None = None
+        self.density = self.half_site_residual = 0.0
         self.curvature: Curvature | None = None  # where it was last looked at
 
     def eta(self, w: Array) -> Array:
+        ended = None if self.curvature is None else self.curvature.ended
+        if ended is not None and ended[0] is w:
+            return ended[1]
         return compute_eta(self.rows, w, self.intercept)
 
     def value(self, w: Array, eta: Array) -> float:
@@ -253,15 +262,18 @@ class _Problem:
 
     def fit(self, eta: Array) -> float:
         """Log likelihood, but for what depends on the targets alone."""
-        rows = self.rows
-        if self.known is not None:
-            return total_density(*self.known, rows.y, eta, rows.weights)
-        return self.sum_densities(eta)
+        if self.known is None:
+            return self.sum_densities(eta)
+        self.compute_working_row(eta)
+        return self.density
 
     def sum_densities(self, eta: Array) -> float:
         """Log likelihood."""
+        code, rows = self.likelihood.compiled, self.rows
+        if code is not None:
+            return total_density(*code, rows.y, eta, rows.weights)
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.rows.weights @ look(self.likelihood, self.rows.y, eta)[0])
+            return float(rows.weights @ self.likelihood.log_density(rows.y, eta))
 
     def first(self) -> Array:
         """Return the starting eta: least squares on the targets' own, where there is such."""
@@ -349,9 +361,11 @@ class _Problem:
         rows = self.rows
         if self.known is not None:
             precision, target = self.working_row
-            self.half_site_residual = working_rows(
-                *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
-            )
+            if eta is not self.looked_at:
+                self.density, self.half_site_residual = working_rows(
+                    *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
+                )
+                self.looked_at = eta
             return precision, target
         slope, curvature = self.likelihood.derivatives(rows.y, eta)
         floored = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
