@@ -71,10 +71,9 @@ def working_rows(
     parameters: tuple[float, float, float],
     y: Array,
     eta: Array,
-    offsets: Array | None,
     weights: Array | None,
     precision: Array,
-    target: Array,
+    pull: Array,
 ) -> tuple[float, float]: ...
 def total_density(
     code: int,

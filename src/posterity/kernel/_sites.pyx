@@ -62,7 +62,7 @@ cdef extern from "posterity_softplus.h" nogil:
     void pk_average_softplus(Py_ssize_t n, const double *mean, const double *variance, double *value, double *slope, double *bend)
 
 cdef extern from "posterity_working_rows.h" nogil:
-    double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target, double *squares)
+    double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights, double *precision, double *pull, double *squares)
     void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
     void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
@@ -314,9 +314,9 @@ cdef class SiteSweeps:
         return following, change
 
 
-def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] offsets,
-                 const double[::1] weights, double[::1] precision, double[::1] target):
-    """Site rows of Newton's method at eta: precision and target less offset, written to the last two.
+def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] weights,
+                 double[::1] precision, double[::1] pull):
+    """Site rows of Newton's method at eta: precision, and that times (target - eta), written to the last two.
 
     Returns the sum of the weights times log p(y | eta), but for what depends on y alone, and that of
     precision (target - eta)^2 / 2.
@@ -324,12 +324,11 @@ def working_rows(int code, parameters, const double[::1] y, const double[::1] et
     cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
     cdef Py_ssize_t n = y.shape[0]
     cdef const double *e = _given(eta, n, "eta")
-    cdef const double *o = _given(offsets, n, "offsets")
     cdef const double *w = _given(weights, n, "weights")
     cdef double total = 0.0, squares = 0.0
-    if _given(precision, n, "precision") is not NULL and _given(target, n, "target") is not NULL:
+    if _given(precision, n, "precision") is not NULL and _given(pull, n, "pull") is not NULL:
         with nogil:
-            total = pk_working_rows(&likelihood, n, &y[0], e, o, w, &precision[0], &target[0], &squares)
+            total = pk_working_rows(&likelihood, n, &y[0], e, w, &precision[0], &pull[0], &squares)
     return total, squares
 
 

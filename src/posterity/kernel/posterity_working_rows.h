@@ -88,21 +88,20 @@ PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
     return look;
 }
 
-/* Precision and target, less offset, of the rows of a Newton step at eta, and the sum of precision (target - eta)^2 / 2.
- * Returns the sum of weight log p(y | eta), but for what depends on y alone. */
+/* Precision of the rows of a Newton step at eta, and that times how far their targets are from it; and the sum of
+ * precision (target - eta)^2 / 2. Returns the sum of weight log p(y | eta), but for what depends on y alone. */
 static double pk_working_rows(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *eta,
-                              const double *offsets, const double *weights, double *precision, double *target,
-                              double *squares)
+                              const double *weights, double *precision, double *pull, double *squares)
 {
     pk_vector total = {0}, all = {0};
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector at = pk_load_some(eta, i, n, 0.0), weight = pk_load_some(weights, i, n, 1.0);
         pk_look look = pk_look_at(l, pk_load_some(y, i, n, 0.5), at);
         pk_vector size = pk_max(look.curvature, PK_LEAST_CURVATURE * pk_abs(look.slope));
-        pk_vector step = look.slope / pk_max(size, pk_all(1e-300));
+        pk_vector push = weight * look.slope;
         pk_store_some(precision, i, n, weight * size);
-        pk_store_some(target, i, n, at + step - pk_load_some(offsets, i, n, 0.0));
-        all += pk_those_of(i, n, 0.5 * weight * look.slope * step);
+        pk_store_some(pull, i, n, push);
+        all += pk_those_of(i, n, 0.5 * push * look.slope / pk_max(size, pk_all(1e-300)));
         total += pk_those_of(i, n, weight * look.density);
     }
     *squares = pk_sum(all);

@@ -95,7 +95,9 @@ def integrate_derivatives(
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
     sd = np.sqrt(variance)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        value, slope, told, lean = _average_at(likelihood, y, mean, sd, *make_quadrature_rule(n_nodes))
+        value, slope, told, lean = _average_at(
+            likelihood, y, mean, sd, *make_quadrature_rule(n_nodes)
+        )
         # By parts, so that it may be negative; not where eta is open, nor where it is rounding.
         bend = -lean / np.maximum(sd, 1e-300)
         sure = ((told - bend) * variance > ROUNDING) & (variance < likelihood.vague_variance)

@@ -224,7 +224,8 @@ def _begin(
         prior = chosen.combine(inner.factor)
         begun = WarmStart(prior, _compute_level(chosen), fitted.coefficients)
         if near.rows is rows:
-            begun = begun._replace(curvature=fitted.curvature, sites=fitted.sites)
+            known = fitted.curvature and replace(fitted.curvature, ended=None)
+            begun = begun._replace(curvature=known, sites=fitted.sites)
         return begun
     if share == 1 or not (inner.learns_prior or model.averages_many(share)):
         return begun
