@@ -317,7 +317,7 @@ class _Problem:
             return float(rows.weights @ self.likelihood.log_density(rows.y, eta))
 
     def first(self) -> Array:
-        """Return the starting coefficients: least squares on the targets' own eta, where is such."""
+        """Where to begin: at least squares on the targets' own eta, where there is such."""
         start = getattr(self.likelihood, "start", None)
         nothing = self.before.coefficients()[:, 0]
         if start is None:
