@@ -26,6 +26,7 @@ typedef struct {
  * expansion has more digits than the series. */
 #define PK_NEGLIGIBLE 37.0
 #define PK_LEAST_SPREAD 0.005
+#define PK_FALLS 512
 
 PK_INLINE double pk_log1p_exp(double x)
 {
@@ -49,32 +50,60 @@ typedef struct {
 } pk_look;
 
 #define PK_LOG_GAMMA(x) pk_find_gammas(x).log
+#define PK_FLOOR_OF(lane) floor(x[lane])
+#define PK_FALL_OF(lane) falls[(ptrdiff_t)numbers[lane]]
 
-/* Log of the sum over numbers of payments, of the power p, less the log of the amount (Dunn and Smyth 2005). */
-static double pk_log_payments(double p, double dispersion, double y)
+PK_INLINE pk_vector pk_floor(pk_vector x)
 {
-    double shape = (2.0 - p) / (p - 1.0), spread = dispersion * pow(y, p - 2.0), total = 0.0;
-    if (!(spread > PK_LEAST_SPREAD))
-        return p * (p - 3.0) / 24.0 * spread - 1.0 / (spread * (1.0 - p) * (2.0 - p))
-            - PK_LOG_ROOT_2PI - 0.5 * (log(dispersion) + p * log(y));
-    double rate = shape * (log(y) - log(p - 1.0)) - log(2.0 - p) - (1.0 + shape) * log(dispersion);
-    double middle = fmax(floor(1.0 / (spread * (2.0 - p))), 1.0), most = 0.0, least = 0.0;
-    const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)}, one = pk_all(1.0);
-    for (int way = 1; way >= -1; way -= 2, least = 0.0)
-        for (double first = way > 0 ? middle : middle - 1.0; first >= 1.0 && least > -PK_NEGLIGIBLE; first += way * PK_LANES) {
-            pk_vector numbers = first + way * lanes, some = pk_max(numbers, one);
-            pk_vector term = some * rate - PK_LOG_GAMMA(some + 1.0) - PK_LOG_GAMMA(some * shape);
-            most = way > 0 && first == middle ? term[0] : most;
-            total += pk_sum(pk_choose(pk_exp_down(term - most), pk_all(0.0), numbers >= one));
-            least = term[PK_LANES - 1] - most;
-        }
-    return most + log(total) - log(y);
+    return (pk_vector){PK_EACH_LANE(PK_FLOOR_OF)};
 }
 
-#define PK_PAYMENTS(lane) (y[lane] > 0.0 ? pk_log_payments(l->b, l->a, y[lane]) : 0.0)
+/* What takes the terms of a sum over numbers of payments down, as known up to PK_FALLS or found. */
+PK_INLINE pk_vector pk_fall(const double *falls, double shape, pk_vector numbers)
+{
+    if (falls && pk_largest(numbers) < PK_FALLS)
+        return (pk_vector){PK_EACH_LANE(PK_FALL_OF)};
+    return PK_LOG_GAMMA(numbers + 1.0) + PK_LOG_GAMMA(numbers * shape);
+}
+
+/* The same of all numbers up to PK_FALLS, for many amounts; NULL of other likelihoods. */
+static const double *pk_tabulate_falls(const pk_likelihood *l, double *falls)
+{
+    const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
+    if (l->code != PK_POWER_OF_MEAN || l->b >= 2.0)
+        return NULL;
+    for (ptrdiff_t number = 0; number < PK_FALLS; number += PK_LANES)
+        *(pk_vector *)(falls + number) = pk_fall(NULL, (2.0 - l->b) / (l->b - 1.0), pk_max((double)number + lanes, pk_all(1.0)));
+    return falls;
+}
+
+/* Log of the sum over numbers of payments, of the power p, less the log of the amount (Dunn and Smyth 2005); 0 where
+ * there are none. */
+static pk_vector pk_log_payments(const pk_likelihood *l, pk_vector y, const double *falls)
+{
+    const pk_vector zero = {0}, one = zero + 1.0;
+    double p = l->b, shape = (2.0 - p) / (p - 1.0), log_scale = log(l->a), total_shift = log(2.0 - p) + (1.0 + shape) * log_scale;
+    pk_vector log_y = pk_log(pk_choose(y, one, y > 0.0)), spread = l->a * pk_exp_any((p - 2.0) * log_y), total = zero;
+    pk_vector rate = shape * (log_y - log(p - 1.0)) - total_shift, expected = 1.0 / (spread * (2.0 - p));
+    pk_integers few = (spread > PK_LEAST_SPREAD) & (y > 0.0);
+    pk_vector middle = pk_max(pk_floor(pk_choose(expected, one, few)), one), most = middle * rate - pk_fall(falls, shape, middle);
+    for (int way = 1; way >= -1; way -= 2) {
+        double least = 0.0, last = pk_largest(middle) - (way < 0);
+        for (pk_vector numbers = middle - (way > 0 ? 0.0 : 1.0); last >= 1.0 && least > -PK_NEGLIGIBLE; numbers += (double)way) {
+            pk_integers some = (numbers >= 1.0) & few;
+            pk_vector term = numbers * rate - pk_fall(falls, shape, pk_max(numbers, one)) - most;
+            term = pk_choose(term, zero - INFINITY, some);
+            total += pk_exp_down(term);
+            least = pk_largest(term);
+            last += (double)way;
+        }
+    }
+    pk_vector far = p * (p - 3.0) / 24.0 * spread + expected / (p - 1.0) - PK_LOG_ROOT_2PI - 0.5 * (log_scale + p * log_y);
+    return pk_choose(pk_choose(most + pk_log(pk_max(total, one * 1e-300)) - log_y, far, few), zero, y > 0.0);
+}
 
 /* The part of log p(y | eta) that depends on y alone. */
-static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y)
+static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     double a = l->a;
     switch (l->code) {
@@ -83,7 +112,7 @@ static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y)
     case PK_POWER_OF_MEAN:
         if (l->b == 3.0)
             return -PK_LOG_ROOT_2PI - 0.5 * (log(a) + 3.0 * pk_log(y) + 1.0 / (a * y));
-        return (pk_vector){PK_EACH_LANE(PK_PAYMENTS)};
+        return pk_log_payments(l, y, falls);
     case PK_WEIBULL:
     case PK_LOG_LOGISTIC:
         return (a - 1.0) * pk_log(y) + log(a);

@@ -61,7 +61,7 @@ PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
     case PK_PROBIT:
         return 0.0;
     default:
-        return pk_family_constants(l, pk_all(y))[0];
+        return pk_family_constants(l, pk_all(y), NULL)[0];
     }
 }
 

@@ -66,14 +66,14 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
 #define PK_CONSTANT_OF(lane) pk_log_constant(l, y[lane])
 
 /* pk_log_constant in every lane. */
-PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y)
+PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     if (l->code == PK_POISSON)
         return -PK_LOG_GAMMA(y + 1.0);
     if (l->code == PK_NEGATIVE_BINOMIAL)
         return PK_LOG_GAMMA(y + 1.0 / l->a) - lgamma(1.0 / l->a) - PK_LOG_GAMMA(y + 1.0);
     if (l->code >= PK_GAMMA)
-        return pk_family_constants(l, y);
+        return pk_family_constants(l, y, falls);
     if (l->code <= PK_PROBIT)
         return pk_all(0.0);
     return (pk_vector){PK_EACH_LANE(PK_CONSTANT_OF)};
@@ -113,9 +113,11 @@ static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double
                                const double *weights)
 {
     pk_vector total = {0};
+    double room[PK_FALLS];
+    const double *falls = pk_tabulate_falls(l, room);
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector at = pk_load_some(y, i, n, 0.5);
-        pk_vector density = pk_log_constants(l, at) + pk_log_densities(l, at, pk_load_some(eta, i, n, 0.0));
+        pk_vector density = pk_log_constants(l, at, falls) + pk_log_densities(l, at, pk_load_some(eta, i, n, 0.0));
         total += pk_those_of(i, n, density * pk_load_some(weights, i, n, 1.0));
     }
     return pk_sum(total);
@@ -127,10 +129,12 @@ static void pk_average_looks(const pk_likelihood *l, ptrdiff_t n, const double *
                              ptrdiff_t k, const double *nodes, const double *shares, double *density, double *slope,
                              double *curvature, double *lean)
 {
+    double room[PK_FALLS];
+    const double *falls = pk_tabulate_falls(l, room);
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector at = pk_load_some(y, i, n, 0.5), middle = pk_load_some(mean, i, n, 0.0);
         pk_vector reach = pk_load_some(sd, i, n, 0.0), leaning = {0};
-        pk_look sum = {.density = pk_log_constants(l, at)};
+        pk_look sum = {.density = pk_log_constants(l, at, falls)};
         for (ptrdiff_t node = 0; node < k; node++) {
             pk_look look = pk_look_at(l, at, middle + nodes[node] * reach);
             sum.density += shares[node] * look.density;
