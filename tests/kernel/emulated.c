@@ -95,8 +95,9 @@ static void sites(ptrdiff_t p, const double *X, int code, int moments)
     say("site", out[0], 5 * ROWS);
     if (code == PK_STUDENT_T)
         return;
-    double total = pk_working_rows(&likelihood, ROWS, y, out[0], NULL, NULL, out[3], out[4]);
+    double squares, total = pk_working_rows(&likelihood, ROWS, y, out[0], NULL, out[3], out[4], &squares);
     say("working", out[3], 2 * ROWS);
+    say("squares", &squares, 1);
     say("total", &total, 1);
 }
 

@@ -186,17 +186,18 @@ def test_working_rows_are_newtons(likelihood: Likelihood) -> None:
     rng = np.random.default_rng(4)
     known = likelihood.kernel_code
     assert known is not None
-    eta, offsets, weights = rng.normal(size=21), rng.normal(size=21), rng.uniform(0.5, 2.0, 21)
-    y, precision, target = targets(likelihood, eta, rng), np.empty(21), np.empty(21)
-    said = kernel.working_rows(*known, y, eta, offsets, weights, precision, target)
+    eta, weights = rng.normal(size=21), rng.uniform(0.5, 2.0, 21)
+    y, precision, pull = targets(likelihood, eta, rng), np.empty(21), np.empty(21)
+    density, said = kernel.working_rows(*known, y, eta, weights, precision, pull)
     slope, curvature = likelihood.derivatives(y, eta)
     assert precision == pytest.approx(weights * curvature)
-    assert target == pytest.approx(eta + slope / curvature - offsets)
+    assert pull == pytest.approx(weights * slope)
     assert said == pytest.approx(0.5 * np.sum(weights * slope**2 / curvature))
     gained = kernel.total_density(*known, y, eta, weights)
-    nothing = kernel.total_density(*known, y, np.zeros(21), weights)
+    assert gained == pytest.approx(weights @ likelihood.log_density(y, eta))
+    nothing = kernel.working_rows(*known, y, np.zeros(21), weights, precision, pull)[0]
     expected = weights @ (likelihood.log_density(y, eta) - likelihood.log_density(y, np.zeros(21)))
-    assert gained - nothing == pytest.approx(expected)
+    assert density - nothing == pytest.approx(expected)
 
 
 def test_expected_labels() -> None:

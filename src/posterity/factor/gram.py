@@ -19,8 +19,8 @@ from posterity.kernel.columns import Columns
 
 Array = NDArray[np.float64]
 
-# Rows multiplied together: their scaled copy stays in the cache.
-BLOCK = 1024
+# Rows multiplied together, or values where that is more: their scaled copy stays in the cache.
+BLOCK, BLOCK_VALUES = 1024, 2**16
 # Smallest share of a column's square that earlier columns may leave: less has too few digits.
 DEPENDENT_SHARE = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
@@ -52,13 +52,13 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
     sums = [np.zeros((X.shape[1] + first, X.shape[1] + first)) for _ in parts]
 
     def add(total: Array, part: slice) -> None:
-        for start in range(part.start, part.stop, BLOCK):
-            rows = slice(start, min(start + BLOCK, part.stop))
+        size = max(BLOCK, BLOCK_VALUES // max(X.shape[1], 1))
+        for start in range(part.start, part.stop, size):
+            rows = slice(start, min(start + size, part.stop))
             scaled = X[rows] * np.sqrt(weights[rows])[:, None]
             total[first:, first:] += scaled.T @ scaled
-            if intercept:
-                total[0, 0] += np.sum(weights[rows])
-                total[0, 1:] += weights[rows] @ X[rows]
+            total[:first, first:] += weights[rows] @ X[rows]
+        total[:first, :first] = np.sum(weights[part])
 
     with limit_blas_threads(X.shape[1]):
         run_together(add, sums, parts)

@@ -84,6 +84,7 @@ from posterity.kernel._scores import (
 )
 from posterity.kernel._sites import (
     SiteSweeps,
+    average_densities,
     average_softplus,
     expected_labels,
     find_digammas,
@@ -123,6 +124,7 @@ __all__ = [
     "adapt",
     "add_products",
     "append_block",
+    "average_densities",
     "average_members",
     "average_softplus",
     "best_arms",

@@ -71,11 +71,10 @@ def working_rows(
     parameters: tuple[float, float, float],
     y: Array,
     eta: Array,
-    offsets: Array | None,
     weights: Array | None,
     precision: Array,
-    target: Array,
-) -> float: ...
+    pull: Array,
+) -> tuple[float, float]: ...
 def total_density(
     code: int,
     parameters: tuple[float, float, float],
@@ -84,4 +83,13 @@ def total_density(
     weights: Array | None,
 ) -> float: ...
 def find_digammas(x: Array) -> Array: ...
+def average_densities(
+    code: int,
+    parameters: tuple[float, float, float],
+    y: Array,
+    mean: Array,
+    sd: Array,
+    nodes: Array,
+    shares: Array,
+) -> Array: ...
 def average_softplus(mean: Array, variance: Array) -> tuple[Array, Array, Array]: ...

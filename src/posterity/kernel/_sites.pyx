@@ -11,7 +11,6 @@ include "_structures.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
     enum: PK_LINEAR_COUNTS
-    void pk_digamma(double x, double *digamma, double *trigamma)
     ctypedef struct pk_likelihood:
         int code, moments
         double a, b, c
@@ -63,7 +62,9 @@ cdef extern from "posterity_softplus.h" nogil:
     void pk_average_softplus(Py_ssize_t n, const double *mean, const double *variance, double *value, double *slope, double *bend)
 
 cdef extern from "posterity_working_rows.h" nogil:
-    double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *offsets, const double *weights, double *precision, double *target)
+    double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights, double *precision, double *pull, double *squares)
+    void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
+    void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
 
 
@@ -189,12 +190,12 @@ def average_softplus(const double[::1] mean, const double[::1] variance):
 def find_digammas(x):
     """Digamma and trigamma of positive numbers, to twelve digits; each in the shape of ``x``."""
     cdef const double[::1] at = np.asarray(x, dtype=np.float64).ravel()
-    cdef Py_ssize_t i, n = at.shape[0]
+    cdef Py_ssize_t n = at.shape[0]
     out = np.empty((2, n))
     cdef double[:, ::1] room = out
-    with nogil:
-        for i in range(n):
-            pk_digamma(at[i], &room[0, i], &room[1, i])
+    if n > 0:
+        with nogil:
+            pk_find_digammas(n, &at[0], &room[0, 0], &room[1, 0])
     return out.reshape(2, *np.shape(x))
 
 
@@ -313,26 +314,26 @@ cdef class SiteSweeps:
         return following, change
 
 
-def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] offsets,
-                 const double[::1] weights, double[::1] precision, double[::1] target):
-    """Site rows of Newton's method at eta: precision and target less offset, written to the last two.
+def working_rows(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] weights,
+                 double[::1] precision, double[::1] pull):
+    """Site rows of Newton's method at eta: precision, and that times (target - eta), written to the last two.
 
-    Returns the sum of precision (target - eta)^2 / 2.
+    Returns the sum of the weights times log p(y | eta), but for what depends on y alone, and that of
+    precision (target - eta)^2 / 2.
     """
     cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
     cdef Py_ssize_t n = y.shape[0]
     cdef const double *e = _given(eta, n, "eta")
-    cdef const double *o = _given(offsets, n, "offsets")
     cdef const double *w = _given(weights, n, "weights")
-    cdef double total = 0.0
-    if _given(precision, n, "precision") is not NULL and _given(target, n, "target") is not NULL:
+    cdef double total = 0.0, squares = 0.0
+    if _given(precision, n, "precision") is not NULL and _given(pull, n, "pull") is not NULL:
         with nogil:
-            total = pk_working_rows(&likelihood, n, &y[0], e, o, w, &precision[0], &target[0])
-    return total
+            total = pk_working_rows(&likelihood, n, &y[0], e, w, &precision[0], &pull[0], &squares)
+    return total, squares
 
 
 def total_density(int code, parameters, const double[::1] y, const double[::1] eta, const double[::1] weights):
-    """Sum of the weights times log p(y | eta), but for what depends on y alone."""
+    """Sum of the weights times log p(y | eta)."""
     cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
     cdef Py_ssize_t n = y.shape[0]
     cdef const double *e = _given(eta, n, "eta")
@@ -342,3 +343,22 @@ def total_density(int code, parameters, const double[::1] y, const double[::1] e
         with nogil:
             total = pk_total_density(&likelihood, n, &y[0], e, w)
     return total
+
+
+def average_densities(int code, parameters, const double[::1] y, const double[::1] mean, const double[::1] sd,
+                      const double[::1] nodes, const double[::1] shares):
+    """Averages (4, n) of log p(y | eta), its slope, its curvature, and of the slope times the node.
+
+    Over eta = mean + sd node, each node (k,) with its share (k,).
+    """
+    cdef pk_likelihood likelihood = _likelihood(code, parameters, False)
+    cdef Py_ssize_t n = y.shape[0], k = nodes.shape[0]
+    cdef const double *m = _given(mean, n, "mean")
+    cdef const double *s = _given(sd, n, "sd")
+    cdef const double *w = _given(shares, k, "shares")
+    out = np.empty((4, n))
+    cdef double[:, ::1] room = out
+    if n > 0 and k > 0:
+        with nogil:
+            pk_average_looks(&likelihood, n, &y[0], m, s, k, &nodes[0], w, &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0])
+    return out

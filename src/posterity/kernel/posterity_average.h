@@ -2,43 +2,9 @@
 #ifndef POSTERITY_AVERAGE_H
 #define POSTERITY_AVERAGE_H
 
-#include "posterity_rows.h"
+#include "posterity_lanes.h"
 
 #define PK_MOST_RATES 64 /* a multiple of PK_LINE */
-
-/* exp(x) for x <= 0 in every lane, to 2 units in the last place; 0 below -700.
- * x = k log 2 + r, |r| <= log(2)/2, and a Taylor series of degree 13 for exp(r). */
-PK_INLINE pk_vector pk_exp(pk_vector x)
-{
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to whole numbers */
-    pk_integers alive = x > -700.0;
-    x = (pk_vector)((pk_integers)x & alive);
-    pk_vector shifted = x * 1.4426950408889634 + shift, k = shifted - shift;
-    pk_vector r = x - k * 0.69314718036912382 - k * 1.9082149292705877e-10, sum = r * (1.0 / 6227020800.0);
-    const double inverse_factorials[] = {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-                                         1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,     1.0 / 120.0,
-                                         1.0 / 24.0,        1.0 / 6.0,        0.5,             1.0};
-    for (int i = 0; i < 12; i++)
-        sum = (sum + inverse_factorials[i]) * r;
-    pk_vector power = (pk_vector)(((pk_bits)shifted + 1023) << 52);
-    return (pk_vector)((pk_integers)((sum + 1.0) * power) & alive);
-}
-
-/* log(x) of positive normal numbers in every lane, to 2 units in the last place.
- * x = 2^k m, sqrt(1/2) <= m < sqrt(2), and log m = 2 artanh((m - 1) / (m + 1)) as a series of 11 terms. */
-PK_INLINE pk_vector pk_log(pk_vector x)
-{
-    const pk_integers root_half = (pk_integers){0} + 0x3fe6a09e667f3bcdLL;
-    pk_integers bits = (pk_integers)x, power = (bits - root_half) >> 52;
-    pk_vector m = (pk_vector)((pk_bits)bits - ((pk_bits)power << 52));
-    pk_vector k = (pk_vector)((power + 0x4338000000000000LL)) - 6755399441055744.0;
-    pk_vector t = (m - 1.0) / (m + 1.0), square = t * t, sum = square * (1.0 / 21.0);
-    const double inverse_odds[] = {1.0 / 19.0, 1.0 / 17.0, 1.0 / 15.0, 1.0 / 13.0, 1.0 / 11.0,
-                                   1.0 / 9.0,  1.0 / 7.0,  1.0 / 5.0,  1.0 / 3.0};
-    for (int i = 0; i < 9; i++)
-        sum = (sum + inverse_odds[i]) * square;
-    return k * 0.69314718036912382 + (2.0 * t + (2.0 * t * sum + k * 1.9082149292705877e-10));
-}
 
 /* The members' standing: a rates of forgetting, k members in `lanes` >= k lanes, a multiple of PK_LINE.
  * Lanes beyond the members are not allowed to count, and lanes of outer beyond the rates are kept down. */
@@ -50,17 +16,6 @@ typedef struct {
     double *outer;             /* (PK_MOST_RATES) the same of the average that each rate makes */
     double *work;              /* (rates + 4, lanes) */
 } pk_expert_weights;
-
-PK_INLINE pk_vector pk_max(pk_vector a, pk_vector b)
-{
-    pk_integers left = a > b;
-    return (pk_vector)(((pk_integers)a & left) | ((pk_integers)b & ~left));
-}
-
-PK_INLINE pk_vector pk_choose(pk_vector yes, pk_vector no, pk_integers condition)
-{
-    return (pk_vector)(((pk_integers)yes & condition) | ((pk_integers)no & ~condition));
-}
 
 /* What lane l of a vector of members, or its last member, has of row i. */
 #define PK_OF_MEMBER(l) ((v + (l) < s->members ? v + (l) : s->members - 1) * n + i)

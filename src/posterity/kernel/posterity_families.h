@@ -3,7 +3,7 @@
 #ifndef POSTERITY_FAMILIES_H
 #define POSTERITY_FAMILIES_H
 
-#include "posterity_rows.h"
+#include "posterity_lanes.h"
 
 enum { PK_LOGIT = 1, PK_PROBIT, PK_POISSON, PK_NEGATIVE_BINOMIAL, PK_GAUSSIAN, PK_STUDENT_T, PK_KINKED, PK_GAMMA,
        PK_POWER_OF_MEAN, PK_WEIBULL, PK_LOG_LOGISTIC, PK_LOG_NORMAL, PK_BETA, PK_BETA_BINOMIAL, PK_LINEAR_COUNTS };
@@ -15,7 +15,6 @@ typedef struct {
     double a, b, c;
 } pk_likelihood;
 
-#define PK_LOG_ROOT_2PI 0.91893853320467274178
 /* Beyond this the square of exp, times that of a shape, overflows. */
 #define PK_LARGEST_FACTOR 300.0
 /* Of the usual curvature, what that of a row is at least. */
@@ -23,210 +22,194 @@ typedef struct {
 /* Parameters of a beta distribution, and sizes of a negative binomial, are no smaller. */
 #define PK_NEAREST 1e-150
 #define PK_LEAST_SIZE 1e-100
-/* From here on the series of digamma and trigamma have twelve digits. */
-#define PK_FAR 7.0
 /* Terms so many nats below the largest are no part of a sum; and with a smaller squared coefficient of variation an
  * expansion has more digits than the series. */
 #define PK_NEGLIGIBLE 37.0
 #define PK_LEAST_SPREAD 0.005
+#define PK_FALLS 512
 
 PK_INLINE double pk_log1p_exp(double x)
 {
     return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-PK_INLINE double pk_factor(double eta)
+PK_INLINE pk_vector pk_all(double x)
 {
-    return exp(eta < PK_LARGEST_FACTOR ? eta : PK_LARGEST_FACTOR);
+    return (pk_vector){0} + x;
 }
 
-/* Of amounts whose variance is a power of their mean: where the larger power of the mean ends, so does the other, or
- * their difference would turn. */
-PK_INLINE double pk_least_log_mean(const pk_likelihood *l, double eta)
+PK_INLINE pk_vector pk_factor(pk_vector eta)
 {
-    return fmax(eta, -PK_LARGEST_FACTOR / (l->b - 1.0));
+    return pk_exp_any(pk_choose(eta, pk_all(PK_LARGEST_FACTOR), eta < PK_LARGEST_FACTOR));
 }
 
-PK_INLINE double pk_sigmoid(double x)
+/* Log density, but for what depends on y alone, its slope in eta, and its curvature, of as many observations as there
+ * are lanes. */
+typedef struct {
+    pk_vector density, slope, curvature;
+} pk_look;
+
+#define PK_LOG_GAMMA(x) pk_find_gammas(x).log
+#define PK_FLOOR_OF(lane) floor(x[lane])
+#define PK_FALL_OF(lane) falls[(ptrdiff_t)numbers[lane]]
+
+PK_INLINE pk_vector pk_floor(pk_vector x)
 {
-    double e = exp(-fabs(x));
-    return (x > 0.0 ? 1.0 : e) / (1.0 + e);
+    return (pk_vector){PK_EACH_LANE(PK_FLOOR_OF)};
 }
 
-/* Digamma and trigamma of x > 0, by recurrence up to where their series do (Abramowitz and Stegun 1972, 6.3.5, 6.3.18,
- * 6.4.6 and 6.4.12). */
-PK_INLINE void pk_digamma(double x, double *digamma, double *trigamma)
+/* What takes the terms of a sum over numbers of payments down, as known up to PK_FALLS or found. */
+PK_INLINE pk_vector pk_fall(const double *falls, double shape, pk_vector numbers)
 {
-    double first = 0.0, second = 0.0;
-    for (; x < PK_FAR; x += 1.0) {
-        double inverse = 1.0 / x;
-        first += inverse;
-        second += inverse * inverse;
-    }
-    double far = 1.0 / x, s = far * far;
-    *digamma = log(x) - 0.5 * far - first
-        - s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760))))));
-    *trigamma = second + far + 0.5 * s
-        + far * s * (1.0 / 6 - s * (1.0 / 30 - s * (1.0 / 42 - s * (1.0 / 30 - s * (5.0 / 66 - s * (691.0 / 2730))))));
+    if (falls && pk_largest(numbers) < PK_FALLS)
+        return (pk_vector){PK_EACH_LANE(PK_FALL_OF)};
+    return PK_LOG_GAMMA(numbers + 1.0) + PK_LOG_GAMMA(numbers * shape);
 }
 
-/* Both parameters of a beta distribution, and the means of a share and of the rest. */
-PK_INLINE void pk_split(const pk_likelihood *l, double eta, double *a, double *b, double *mean, double *rest)
+/* The same of all numbers up to PK_FALLS, for many amounts; NULL of other likelihoods. */
+static const double *pk_tabulate_falls(const pk_likelihood *l, double *falls)
 {
-    double e = exp(-fabs(eta)), inverse = 1.0 / (1.0 + e);
-    *mean = (eta > 0.0 ? 1.0 : e) * inverse;
-    *rest = (eta > 0.0 ? e : 1.0) * inverse;
-    *a = fmax(l->a * *mean, PK_NEAREST);
-    *b = fmax(l->a * *rest, PK_NEAREST);
+    const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
+    if (l->code != PK_POWER_OF_MEAN || l->b >= 2.0)
+        return NULL;
+    for (ptrdiff_t number = 0; number < PK_FALLS; number += PK_LANES)
+        *(pk_vector *)(falls + number) = pk_fall(NULL, (2.0 - l->b) / (l->b - 1.0), pk_max((double)number + lanes, pk_all(1.0)));
+    return falls;
 }
 
-PK_INLINE double pk_size(const pk_likelihood *l, double eta)
+/* Log of the sum over numbers of payments, of the power p, less the log of the amount (Dunn and Smyth 2005); 0 where
+ * there are none. */
+static pk_vector pk_log_payments(const pk_likelihood *l, pk_vector y, const double *falls)
 {
-    return fmax(exp(eta < 700.0 ? eta : 700.0) / l->a, PK_LEAST_SIZE);
-}
-
-/* Log of the sum over numbers of payments, of the power p, less the log of the amount (Dunn and Smyth 2005). */
-static double pk_log_payments(double p, double dispersion, double y)
-{
-    double shape = (2.0 - p) / (p - 1.0), spread = dispersion * pow(y, p - 2.0), total = 0.0;
-    if (!(spread > PK_LEAST_SPREAD))
-        return p * (p - 3.0) / 24.0 * spread - 1.0 / (spread * (1.0 - p) * (2.0 - p))
-            - PK_LOG_ROOT_2PI - 0.5 * (log(dispersion) + p * log(y));
-    double rate = shape * (log(y) - log(p - 1.0)) - log(2.0 - p) - (1.0 + shape) * log(dispersion);
-    double middle = fmax(floor(1.0 / (spread * (2.0 - p))), 1.0);
-    double most = middle * rate - lgamma(middle + 1.0) - lgamma(middle * shape);
-    for (int way = -1; way <= 1; way += 2)
-        for (double number = way < 0 ? middle - 1.0 : middle; number >= 1.0; number += way) {
-            double term = number * rate - lgamma(number + 1.0) - lgamma(number * shape) - most;
-            if (term < -PK_NEGLIGIBLE)
-                break;
-            total += exp(term);
+    const pk_vector zero = {0}, one = zero + 1.0;
+    double p = l->b, shape = (2.0 - p) / (p - 1.0), log_scale = log(l->a), total_shift = log(2.0 - p) + (1.0 + shape) * log_scale;
+    pk_vector log_y = pk_log(pk_choose(y, one, y > 0.0)), spread = l->a * pk_exp_any((p - 2.0) * log_y), total = zero;
+    pk_vector rate = shape * (log_y - log(p - 1.0)) - total_shift, expected = 1.0 / (spread * (2.0 - p));
+    pk_integers few = (spread > PK_LEAST_SPREAD) & (y > 0.0);
+    pk_vector middle = pk_max(pk_floor(pk_choose(expected, one, few)), one), most = middle * rate - pk_fall(falls, shape, middle);
+    for (int way = 1; way >= -1; way -= 2) {
+        double least = 0.0, last = pk_largest(middle) - (way < 0);
+        for (pk_vector numbers = middle - (way > 0 ? 0.0 : 1.0); last >= 1.0 && least > -PK_NEGLIGIBLE; numbers += (double)way) {
+            pk_integers some = (numbers >= 1.0) & few;
+            pk_vector term = numbers * rate - pk_fall(falls, shape, pk_max(numbers, one)) - most;
+            term = pk_choose(term, zero - INFINITY, some);
+            total += pk_exp_down(term);
+            least = pk_largest(term);
+            last += (double)way;
         }
-    return most + log(total) - log(y);
+    }
+    pk_vector far = p * (p - 3.0) / 24.0 * spread + expected / (p - 1.0) - PK_LOG_ROOT_2PI - 0.5 * (log_scale + p * log_y);
+    return pk_choose(pk_choose(most + pk_log(pk_max(total, one * 1e-300)) - log_y, far, few), zero, y > 0.0);
 }
 
 /* The part of log p(y | eta) that depends on y alone. */
-static double pk_family_constant(const pk_likelihood *l, double y)
+static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     double a = l->a;
     switch (l->code) {
     case PK_GAMMA:
-        return a * log(a * y) - log(y) - lgamma(a);
+        return a * pk_log(a * y) - pk_log(y) - lgamma(a);
     case PK_POWER_OF_MEAN:
         if (l->b == 3.0)
-            return -PK_LOG_ROOT_2PI - 0.5 * (log(a) + 3.0 * log(y) + 1.0 / (a * y));
-        return y > 0.0 ? pk_log_payments(l->b, a, y) : 0.0;
+            return -PK_LOG_ROOT_2PI - 0.5 * (log(a) + 3.0 * pk_log(y) + 1.0 / (a * y));
+        return pk_log_payments(l, y, falls);
     case PK_WEIBULL:
     case PK_LOG_LOGISTIC:
-        return (a - 1.0) * log(y) + log(a);
+        return (a - 1.0) * pk_log(y) + log(a);
     case PK_LOG_NORMAL:
-        return -log(a) - log(y) - PK_LOG_ROOT_2PI;
+        return -log(a) - pk_log(y) - PK_LOG_ROOT_2PI;
     case PK_BETA:
-        return lgamma(a) - log(y) - log1p(-y);
+        return lgamma(a) - pk_log(y) - pk_log(1.0 - y);
     case PK_BETA_BINOMIAL:
-        return lgamma(l->b + 1.0) - lgamma(y + 1.0) - lgamma(l->b - y + 1.0) + lgamma(a) - lgamma(l->b + a);
+        return lgamma(l->b + 1.0) + lgamma(a) - lgamma(l->b + a) - PK_LOG_GAMMA(y + 1.0) - PK_LOG_GAMMA(l->b - y + 1.0);
     default:
-        return y * (log(a) - log1p(a)) - lgamma(y + 1.0);
+        return y * (log(a) - log1p(a)) - PK_LOG_GAMMA(y + 1.0);
     }
 }
 
-/* The rest of it. */
-static double pk_family_density(const pk_likelihood *l, double y, double eta)
+/* Shares of a whole, and numbers of successes, which have two parameters of a beta distribution. */
+PK_INLINE pk_look pk_look_at_shares(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
-    double a = l->a, first, second, mean, rest;
-    switch (l->code) {
-    case PK_GAMMA:
-        return -a * (eta + y * pk_factor(-eta));
-    case PK_POWER_OF_MEAN:
-        eta = pk_least_log_mean(l, eta);
-        first = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / (1.0 - l->b) : 0.0;
-        return (first - pk_factor((2.0 - l->b) * eta) / (2.0 - l->b)) / a;
-    case PK_WEIBULL:
-        return -a * eta - pk_factor(a * (log(y) - eta));
-    case PK_LOG_LOGISTIC:
-        return -a * eta - 2.0 * pk_log1p_exp(a * (log(y) - eta));
-    case PK_LOG_NORMAL:
-        first = (log(y) - eta) / a;
-        return -0.5 * first * first;
-    case PK_BETA:
-        pk_split(l, eta, &first, &second, &mean, &rest);
-        return first * log(y) + second * log1p(-y) - lgamma(first) - lgamma(second);
-    case PK_BETA_BINOMIAL:
-        pk_split(l, eta, &first, &second, &mean, &rest);
-        return lgamma(y + first) - lgamma(first) + lgamma(l->b - y + second) - lgamma(second);
-    default:
-        first = pk_size(l, eta);
-        return lgamma(y + first) - lgamma(first) - first * log1p(a);
-    }
-}
-
-static void pk_clustered_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
-{
-    double r = pk_size(l, eta), with, of_with, without, of_without;
-    pk_digamma(y + r, &with, &of_with);
-    pk_digamma(r, &without, &of_without);
-    double usual = r * r * fmax(of_without - of_with, 0.0);
-    *slope = r * (with - without - log1p(l->a));
-    *curvature = fmax(usual - *slope, PK_LEAST_BEND * usual);
-}
-
-static void pk_share_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
-{
-    double a, b, mean, rest, of_a, of_b, fall_a, fall_b;
-    pk_split(l, eta, &a, &b, &mean, &rest);
-    pk_digamma(a, &of_a, &fall_a);
-    pk_digamma(b, &of_b, &fall_b);
-    double pull = of_b - of_a, fall = fall_a + fall_b, rise = a * rest;
+    const pk_vector one = pk_all(1.0);
+    pk_vector e = pk_exp_down(-pk_abs(eta)), inverse = 1.0 / (1.0 + e), density, pull;
+    pk_vector mean = pk_choose(one, e, eta > 0.0) * inverse, rest = pk_choose(e, one, eta > 0.0) * inverse;
+    pk_vector a = pk_max(l->a * mean, pk_all(PK_NEAREST)), b = pk_max(l->a * rest, pk_all(PK_NEAREST));
+    pk_gammas of_a = pk_find_gammas(a), of_b = pk_find_gammas(b);
+    pk_vector fall = of_a.bend + of_b.bend, rise = a * rest;
     if (l->code == PK_BETA) {
-        pull += log(y) - log1p(-y);
+        pk_vector log_y = pk_log(y), log_rest = pk_log(1.0 - y);
+        density = a * log_y + b * log_rest - of_a.log - of_b.log;
+        pull = log_y - log_rest - of_a.slope + of_b.slope;
     } else {
-        double of_yes, of_no, fall_yes, fall_no;
-        pk_digamma(y + a, &of_yes, &fall_yes);
-        pk_digamma(l->b - y + b, &of_no, &fall_no);
-        pull += of_yes - of_no;
-        fall = fmax(fall - fall_yes - fall_no, 0.0);
+        pk_gammas yes = pk_find_gammas(y + a), no = pk_find_gammas(l->b - y + b);
+        density = (yes.log - of_a.log) + (no.log - of_b.log);
+        pull = (yes.slope - of_a.slope) - (no.slope - of_b.slope);
+        fall = pk_max(fall - yes.bend - no.bend, pk_all(0.0));
     }
-    double usual = rise * rise * fall;
-    *slope = rise * pull;
-    *curvature = fmax(usual + *slope * (mean - rest), PK_LEAST_BEND * usual);
+    pk_vector slope = rise * pull, usual = rise * rise * fall;
+    return (pk_look){density, slope, pk_max(usual + slope * (mean - rest), PK_LEAST_BEND * usual)};
 }
 
-static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+PK_INLINE pk_look pk_look_at_clusters(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
-    double a = l->a, share, usual;
+    double each = log1p(l->a);
+    pk_vector r = pk_max(pk_exp_any(eta) / l->a, pk_all(PK_LEAST_SIZE));
+    pk_gammas with = pk_find_gammas(y + r), without = pk_find_gammas(r);
+    pk_vector slope = r * (with.slope - without.slope - each);
+    pk_vector usual = r * r * pk_max(without.bend - with.bend, pk_all(0.0));
+    return (pk_look){with.log - without.log - r * each, slope, pk_max(usual - slope, PK_LEAST_BEND * usual)};
+}
+
+/* Amounts whose variance is a power of their mean. Where the larger power of the mean ends, so does the other, or their
+ * difference would turn. */
+PK_INLINE pk_look pk_look_at_amounts(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    double first = 1.0 - l->b, second = 2.0 - l->b;
+    eta = pk_max(eta, pk_all(PK_LARGEST_FACTOR / first));
+    pk_vector share = y * pk_factor(first * eta) / l->a, usual = pk_factor(second * eta) / l->a;
+    return (pk_look){share / first - usual / second, share - usual,
+                     pk_max(second * usual - first * share, PK_LEAST_BEND * usual)};
+}
+
+PK_INLINE pk_look pk_look_at_family(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    double a = l->a;
+    pk_vector share, off;
     switch (l->code) {
     case PK_GAMMA:
         share = y * pk_factor(-eta);
-        *slope = a * (share - 1.0);
-        *curvature = a * share;
-        return;
+        return (pk_look){-a * (eta + share), a * (share - 1.0), a * share};
     case PK_POWER_OF_MEAN:
-        eta = pk_least_log_mean(l, eta);
-        share = y > 0.0 ? y * pk_factor((1.0 - l->b) * eta) / a : 0.0;
-        usual = pk_factor((2.0 - l->b) * eta) / a;
-        *slope = share - usual;
-        *curvature = fmax((l->b - 1.0) * share + (2.0 - l->b) * usual, PK_LEAST_BEND * usual);
-        return;
+        return pk_look_at_amounts(l, y, eta);
     case PK_WEIBULL:
-        share = pk_factor(a * (log(y) - eta));
-        *slope = a * (share - 1.0);
-        *curvature = a * a * share;
-        return;
+        share = pk_factor(a * (pk_log(y) - eta));
+        return (pk_look){-a * eta - share, a * (share - 1.0), a * a * share};
     case PK_LOG_LOGISTIC:
-        share = pk_sigmoid(a * (log(y) - eta));
-        *slope = a * (2.0 * share - 1.0);
-        *curvature = 2.0 * a * a * share * (1.0 - share);
-        return;
+        off = a * (pk_log(y) - eta);
+        share = pk_exp_down(-pk_abs(off)) / (1.0 + pk_exp_down(-pk_abs(off)));
+        return (pk_look){-a * eta - 2.0 * (pk_max(off, pk_all(0.0)) + pk_log1p_exp_down(-pk_abs(off))),
+                         a * pk_choose(1.0 - 2.0 * share, 2.0 * share - 1.0, off > 0.0),
+                         2.0 * a * a * share * (1.0 - share)};
     case PK_LOG_NORMAL:
-        *slope = (log(y) - eta) / (a * a);
-        *curvature = 1.0 / (a * a);
-        return;
+        off = (pk_log(y) - eta) / a;
+        return (pk_look){-0.5 * off * off, off / a, pk_all(1.0 / (a * a))};
     case PK_LINEAR_COUNTS:
-        pk_clustered_derivatives(l, y, eta, slope, curvature);
-        return;
+        return pk_look_at_clusters(l, y, eta);
     default:
-        pk_share_derivatives(l, y, eta, slope, curvature);
+        return pk_look_at_shares(l, y, eta);
     }
+}
+
+static pk_vector pk_family_densities(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    return pk_look_at_family(l, y, eta).density;
+}
+
+static void pk_family_derivatives(const pk_likelihood *l, pk_vector y, pk_vector eta, pk_vector *slope, pk_vector *curvature)
+{
+    pk_look look = pk_look_at_family(l, y, eta);
+    *slope = look.slope;
+    *curvature = look.curvature;
 }
 
 #endif

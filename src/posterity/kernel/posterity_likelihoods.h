@@ -61,7 +61,7 @@ PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
     case PK_PROBIT:
         return 0.0;
     default:
-        return pk_family_constant(l, y);
+        return pk_family_constants(l, pk_all(y), NULL)[0];
     }
 }
 
@@ -88,7 +88,7 @@ PK_INLINE double pk_log_density(const pk_likelihood *l, double y, double eta)
     case PK_KINKED:
         return off >= 0.0 ? -l->a * off : l->b * off;
     default:
-        return pk_family_density(l, y, eta);
+        return pk_family_densities(l, pk_all(y), pk_all(eta))[0];
     }
 }
 
@@ -125,14 +125,18 @@ PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, doub
         *slope = l->a * (y - eta);
         *curvature = l->a;
         return;
-    default:
-        pk_family_derivatives(l, y, eta, slope, curvature);
-        return;
     case PK_STUDENT_T:
     case PK_KINKED: {
         double off = y - eta, weight = (l->a + 1.0) / (l->a * l->b * l->b + off * off);
         *slope = weight * off;
         *curvature = weight;
+        return;
+    }
+    default: {
+        pk_vector slopes, curvatures;
+        pk_family_derivatives(l, pk_all(y), pk_all(eta), &slopes, &curvatures);
+        *slope = slopes[0];
+        *curvature = curvatures[0];
     }
     }
 }

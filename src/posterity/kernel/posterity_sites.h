@@ -59,47 +59,25 @@ static const double pk_node_weights[PK_NODES / 2] = {
 
 /* ---- moments ------------------------------------------------------------------------------------------- */
 
-/* exp(x), x <= 0, whatever is -inf or NaN being 0. */
-PK_INLINE pk_vector pk_exp_down(pk_vector x)
-{
-    return pk_exp(pk_choose(x, (pk_vector){0} - 1000.0, x > -800.0));
-}
-
-PK_INLINE pk_vector pk_log1p_exp_down(pk_vector x)
-{
-    return pk_log(1.0 + pk_exp_down(x));
-}
-
-PK_INLINE pk_vector pk_abs(pk_vector x)
-{
-    return pk_max(x, -x);
-}
-
-/* exp of anything up to 699. */
-PK_INLINE pk_vector pk_exp_any(pk_vector x)
-{
-    pk_integers above = x > 0.0;
-    pk_vector down = pk_exp_down(-pk_abs(pk_choose((pk_vector){0} + 699.0, x, x > 699.0)));
-    return pk_choose(1.0 / down, down, above);
-}
+#define PK_DENSITY_OF(lane) pk_log_density(l, y[lane], eta[lane])
 
 /* pk_log_density in every lane. */
-PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, double y, pk_vector eta)
+PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
+    const pk_vector zero = {0};
     if (l->code == PK_LOGIT) {
-        pk_vector z = y > 0.5 ? eta : -eta;
-        return -pk_max(-z, (pk_vector){0}) - pk_log1p_exp_down(-pk_abs(z));
+        pk_vector z = pk_choose(eta, -eta, y > 0.5);
+        return -pk_max(-z, zero) - pk_log1p_exp_down(-pk_abs(eta));
     }
     if (l->code == PK_POISSON)
         return y * eta - pk_exp_any(eta);
     if (l->code == PK_NEGATIVE_BINOMIAL) {
         pk_vector excess = eta + log(l->a), both = pk_log1p_exp_down(-pk_abs(excess));
-        return -y * (pk_max(-excess, (pk_vector){0}) + both) - (pk_max(excess, (pk_vector){0}) + both) / l->a;
+        return -y * (pk_max(-excess, zero) + both) - (pk_max(excess, zero) + both) / l->a;
     }
-    pk_vector value;
-    for (int lane = 0; lane < PK_LANES; lane++)
-        value[lane] = pk_log_density(l, y, eta[lane]);
-    return value;
+    if (l->code >= PK_GAMMA)
+        return pk_family_densities(l, y, eta);
+    return (pk_vector){PK_EACH_LANE(PK_DENSITY_OF)};
 }
 
 /* Over the nodes x: sums of exp(term - most), and of that times x and times x squared. */
@@ -147,7 +125,7 @@ PK_INLINE pk_moments pk_quadrature(const pk_likelihood *l, double y, double mean
             term[k] = (weight * slope - lift) * step - weight * curvature * pk_exp_beyond_tangent(step)
                 - 0.5 * step * step / variance;
         else
-            term[k] = weight * pk_log_densities(l, y, mode + step) - 0.5 * away * away / variance - height;
+            term[k] = weight * pk_log_densities(l, pk_all(y), mode + step) - 0.5 * away * away / variance - height;
         term[k] += 0.5 * x * x + pk_log_weights_of(k);
         top = pk_max(top, term[k]);
     }

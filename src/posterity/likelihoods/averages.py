@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.kernel import average_densities
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
 
@@ -92,13 +93,34 @@ def integrate_derivatives(
     """
     widest = float(np.max(variance, initial=0.0))
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
-    nodes, shares = make_quadrature_rule(n_nodes)
     sd = np.sqrt(variance)
-    eta = mean + sd * nodes[:, None]
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        slope, curvature = likelihood.derivatives(y, eta)
-        value, told = shares @ likelihood.log_density(y, eta), shares @ curvature
+        value, slope, told, lean = _average_at(
+            likelihood, y, mean, sd, *make_quadrature_rule(n_nodes)
+        )
         # By parts, so that it may be negative; not where eta is open, nor where it is rounding.
-        bend = -(shares * nodes) @ slope / np.maximum(sd, 1e-300)
+        bend = -lean / np.maximum(sd, 1e-300)
         sure = ((told - bend) * variance > ROUNDING) & (variance < likelihood.vague_variance)
-        return value, shares @ slope, np.where(sure, bend, told)
+        return value, slope, np.where(sure, bend, told)
+
+
+def look(likelihood: Observation, y: Array, eta: Array) -> tuple[Array, Array, Array]:
+    """Log density, slope and curvature (n,) at eta, with one pass over the rows."""
+    value, slope, curvature, _ = _average_at(
+        likelihood, y, eta, np.zeros(len(eta)), np.zeros(1), np.ones(1)
+    )
+    return value, slope, curvature
+
+
+def _average_at(
+    likelihood: Observation, y: Array, mean: Array, sd: Array, nodes: Array, shares: Array
+) -> tuple[Array, ...]:
+    """Sums of log densities, slopes, curvatures, and slopes times nodes (n,), each by its share."""
+    code = likelihood.compiled
+    if code is not None and np.ndim(mean) == 1:
+        rows = (np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd))
+        return tuple(average_densities(*code, *rows, nodes, shares))
+    eta = mean + sd * nodes[:, None]
+    slope, curvature = likelihood.derivatives(y, eta)
+    value = likelihood.log_density(y, eta)
+    return shares @ value, shares @ slope, shares @ curvature, (shares * nodes) @ slope

@@ -115,6 +115,12 @@ class Likelihood:
         return None
 
     @property
+    def compiled(self) -> Kernel | None:
+        """The same; None also where each row has its own parameter, and of kinks."""
+        code = None if self.kinked else self.kernel_code
+        return code if code is not None and np.ndim(code.parameters[0]) == 0 else None
+
+    @property
     def learns_parameter(self) -> bool:
         """True if its parameter is not given, and so is learned."""
         return self.parameter is not None and getattr(self, self.parameter.name) is None

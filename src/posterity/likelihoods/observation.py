@@ -21,6 +21,10 @@ class Observation(Protocol):
         """Tolerance, relative to eta, with which the derivatives find the mode of a row."""
 
     @property
+    def compiled(self) -> tuple[int, tuple[Any, float, float]] | None:
+        """Code and parameters in compiled code, where that knows it."""
+
+    @property
     def vague_variance(self) -> float:
         """Variance of eta under a vague prior."""
 

@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit, log_ndtr, ndtr, ndtri
 
 from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
+from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
 from posterity.likelihoods.likelihood import Likelihood, named_row
@@ -23,6 +24,8 @@ Array = NDArray[np.float64]
 # Standard deviation of the log of a gap before data.
 SD = 1.5
 LEAST_PROBABILITY = 1e-300
+# The log odds of what is certain.
+FARTHEST = 1e4
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,17 @@ class Ordinal(Likelihood):
             bend = np.where(a > 0.0, high * a, 0.0) - np.where(b > 0.0, low * b, 0.0)
             slope = b - a
             return slope, np.clip(slope * slope + bend, 0.0, 1.0)
+
+    def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Averages of log density, slope and curvature, of those of two logistics."""
+        if self.link != "logit":
+            return super().average(y, mean, variance)
+        low, high = (np.clip(mean - end, -FARTHEST, FARTHEST) for end in self._ends(y))
+        value, slope, bend = (
+            one + other
+            for one, other in zip(*(average_softplus(off, variance) for off in (low, high)))
+        )
+        return low - value + np.log(-np.expm1(high - low)), 1.0 - slope, bend
 
     def mean(self, eta: Array) -> Array:
         """The mean rating."""

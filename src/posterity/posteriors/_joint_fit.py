@@ -97,10 +97,11 @@ class SiteModel(NamedTuple):
 
 
 class NearFit(NamedTuple):
-    """A fit of the same rows under another parameter, or of some of them."""
+    """A fit of the same rows under another parameter, or of some of them; all learned by then."""
 
     fitted: Fitted
     rows: SiteRows
+    learned: Factor
 
 
 class WarmStart(NamedTuple):
@@ -219,12 +220,12 @@ def _begin(
     """Where to begin: at a fit ``near``, or where every ``share``-th row leads."""
     begun = WarmStart.of(inner)
     if near is not None:
-        fitted = near.fitted
-        of_sites = _summarize_sites(inner, fitted.sites, near.rows)
-        begun = begun.continue_from(inner, of_sites, None, None)
-        begun = WarmStart(begun.prior, begun.level, fitted.coefficients)
+        fitted, chosen = near.fitted, inner.choose_prior(near.learned)
+        prior = chosen.combine(inner.factor)
+        begun = WarmStart(prior, _compute_level(chosen), fitted.coefficients)
         if near.rows is rows:
-            begun = begun._replace(curvature=fitted.curvature, sites=fitted.sites)
+            known = fitted.curvature and replace(fitted.curvature, ended=None)
+            begun = begun._replace(curvature=known, sites=fitted.sites)
         return begun
     if share == 1 or not (inner.learns_prior or model.averages_many(share)):
         return begun

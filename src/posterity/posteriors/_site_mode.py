@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 MOST_STEPS = 100
 MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does
 HALVINGS = 60
+# Values of features that stay near the processor while rows are looked at, and rows at least.
+VALUES_AT_HAND, FEWEST_AT_HAND = 2**17, 512
 # A search starts on every 16th or 4th row, if these are at least this many for each coefficient.
 SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
 # Newton decrement squared, twice the log posterior's remaining gain in nats: the mode is then
@@ -44,16 +46,18 @@ STAGNANT_SHARE, ROUNDING = 0.5, 1e-15
 class Curvature:
     """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so.
 
-    The last Newton step by it left the share ``left`` of the squared decrement.
+    The last Newton step by it left the share ``left`` of the squared decrement. The last search by
+    it has ``ended`` where the rows looked so.
     """
 
     matrix: Array
     eta: Array
     left: float = 1.0
+    ended: Look | None = None
 
     def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
         """The same for other rows like these, where the mode is near these coefficients."""
-        return replace(self, eta=compute_eta(rows, w, intercept))
+        return replace(self, eta=compute_eta(rows, w, intercept), ended=None)
 
 
 def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
@@ -67,8 +71,31 @@ def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
 
 def find_largest_move(before: Array, after: Array) -> float:
     """The largest distance between two linear predictors (n,) of a row."""
-    moves = after - before
-    return float(max(moves.max(initial=0.0), -moves.min(initial=0.0)))
+    starts = range(0, len(after), VALUES_AT_HAND)
+    parts = (slice(start, start + VALUES_AT_HAND) for start in starts)
+    return max((float(np.abs(after[part] - before[part]).max()) for part in parts), default=0.0)
+
+
+class Look(NamedTuple):
+    """What rows say at coefficients ``w``: eta (n,), and of the site rows there the precision (n,).
+
+    And that times (target - eta) (n,), half of the sum of precision (target - eta)^2, the log
+    likelihood but for what depends on the targets alone, and its slopes (p,).
+    """
+
+    w: Array
+    eta: Array
+    precision: Array
+    pull: Array
+    half_site_residual: float
+    density: float
+    slope: Array
+
+    def find_targets(self, offsets: Array | float = 0.0) -> Array:
+        """The sites' targets (n,), less offsets."""
+        step = np.zeros(len(self.pull))
+        np.divide(self.pull, self.precision, out=step, where=self.precision > 0.0)
+        return self.eta + step - offsets
 
 
 @dataclass(frozen=True)
@@ -116,15 +143,15 @@ def find_mode(
     """
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature, problem.close = curvature, close
-    w, eta, converged = _find_mode(problem, start)
-    precision, target = problem.compute_working_row(eta)
-    sites = Sites(precision, target + rows.offsets, precision)
-    log_scale = problem.sum_densities(eta) + problem.half_site_residual
+    there, converged = _find_mode(problem, start)
+    precision = there.precision
+    sites = Sites(precision, there.find_targets(), precision)
+    log_scale = problem.sum_densities(there.eta) + there.half_site_residual
     # Far towards a maximum at infinity nothing moves any more, for the rows say nothing there.
     converged = converged and bool(precision.any() or before.determined.all() or not len(rows))
     if not converged:
         warn_of_no_maximum(likelihood)
-    return Fitted(sites, log_scale, w, converged, curvature=problem.curvature)
+    return Fitted(sites, log_scale, there.w, converged, curvature=problem.curvature)
 
 
 def warn_of_no_maximum(likelihood: Likelihood) -> None:
@@ -162,56 +189,60 @@ def find_near_mode(
     """
     problem = _Problem(before, likelihood, rows, intercept)
     problem.curvature, problem.close = curvature, close.decrement
-    w, eta, converged = _find_mode(problem, start)
+    there, converged = _find_mode(problem, start)
     if not converged:
         return None
-    products, total = problem.products(w, eta, close.eta)
+    products = problem.products(there, close.eta)
     triangle = products.triangle(ROUGH_CONDITION)
     if triangle is None or problem.curvature is None:
         return None
-    return Factor.of(triangle, total), w, problem.curvature
+    factor = Factor.of(triangle, float(np.sum(there.precision)))
+    return factor, there.w, problem.curvature
 
 
-def _find_mode(problem: _Problem, start: Array | None) -> tuple[Array, Array, bool]:
-    """The mode from ``start``, or from that of some of the rows."""
+def _find_mode(problem: _Problem, start: Array | None) -> tuple[Look, bool]:
+    """The mode from ``start``, or from that of some of the rows; and whether it was reached."""
     rows = problem.rows
     share = choose_stride(len(rows), problem.before.n_coefficients)
     if start is None and share > 1:
         some = rows.thin(share)
         few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
-        start = _maximize(few, few.first())[0]
-    return _maximize(problem, problem.first() if start is None else start)
+        start = _maximize(few, few.first())[0].w
+    there, converged = _maximize(problem, problem.first() if start is None else start)
+    if problem.curvature is not None:
+        problem.curvature = replace(problem.curvature, ended=there)
+    return there, converged
 
 
-def _maximize(problem: _Problem, w: Array) -> tuple[Array, Array, bool]:
-    """The mode, its eta, and whether it was reached."""
-    eta = problem.eta(w)
-    value = problem.value(w, eta)
-    usable: tuple[Array, Array] | None = None
+def _maximize(problem: _Problem, w: Array) -> tuple[Look, bool]:
+    """What the rows say at the mode, and whether it was reached."""
+    here = problem.look(w)
+    value = problem.value(here)
+    usable: Look | None = None
     last = math.inf
     for _ in range(MOST_STEPS if not problem.likelihood.is_noise else MOST_REWEIGHTINGS):
         try:
-            wanted, decrement = problem.compute_newton_target(w, eta, last)
+            wanted, decrement = problem.compute_newton_target(here, last)
         except FloatingPointError:
             if usable is None:
                 raise
-            return *usable, False  # on the way to a maximum at infinity, and nearly there
-        usable = w, eta
-        here, before, last = eta, last, decrement
-        w, eta, value, moved = problem.search(w, wanted, eta, value, decrement)
+            return usable, False  # on the way to a maximum at infinity, and nearly there
+        usable = here
+        before, last = last, decrement
+        here, value, moved = problem.search(here, wanted, value, decrement)
         # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
         # the gain is small, but eta still moves by about 1 a step.
-        settled = find_largest_move(here, eta) < CONVERGED_CHANGE
+        settled = find_largest_move(usable.eta, here.eta) < CONVERGED_CHANGE
         left = decrement * problem.measure_gain(decrement / before)
         near = left <= problem.close or decrement <= max(problem.tolerance, 1e-16 * abs(value))
         if near and settled:
-            return w, eta, True
+            return here, True
         if not moved or decrement > STAGNANT_SHARE * before:
-            if settled and decrement <= problem.compute_rounding(w):
-                return w, eta, True
+            if settled and decrement <= problem.compute_rounding(here):
+                return here, True
             if not moved:
                 break
-    return w, eta, False
+    return here, False
 
 
 class _Problem:
@@ -230,61 +261,85 @@ class _Problem:
         # A gradient by finite differences has no more digits than this.
         self.tolerance = max(DECREMENT_TOLERANCE, likelihood.closeness)
         self.close = 0.0  # squared decrement that may be left
-        self.working_row = np.empty((2, len(rows)))
-        self.half_site_residual = 0.0  # sum of precision (eta - target)^2 / 2, of the last sites
         self.curvature: Curvature | None = None  # where it was last looked at
 
-    def eta(self, w: Array) -> Array:
-        return compute_eta(self.rows, w, self.intercept)
+    def look(self, w: Array) -> Look:
+        """What the rows say at ``w``, in one pass over them: of some, while these are at hand."""
+        ended = None if self.curvature is None else self.curvature.ended
+        if ended is not None and ended.w is w:
+            return ended
+        rows, first, n = self.rows, int(self.intercept), len(self.rows)
+        eta, precision, pull = np.empty((3, n))
+        slope, density, half = np.zeros(len(w)), 0.0, 0.0
+        size = max(n if self.known is None else VALUES_AT_HAND // max(len(w), 1), FEWEST_AT_HAND)
+        for part in (slice(start, start + size) for start in range(0, n, size)):
+            some = np.dot(rows.X[part], w[first:], out=eta[part])
+            some += rows.offsets[part]
+            some += float(np.sum(w[:first]))
+            values = self._say(some, part, precision[part], pull[part])
+            density, half = density + values[0], half + values[1]
+            slope[first:] += pull[part] @ rows.X[part]
+        slope[:first] = np.sum(pull)
+        return Look(w, eta, precision, pull, half, density, slope)
 
-    def value(self, w: Array, eta: Array) -> float:
-        off = self.before.root @ w - self.before.moments[:, 0]
-        value = self.fit(eta) - 0.5 * float(off @ off)
-        return value if math.isfinite(value) else -math.inf
-
-    def compute_rounding(self, w: Array) -> float:
-        """Return the squared decrement that is rounding: eta may be a difference of large terms."""
-        rows, first = self.rows, int(self.intercept)
-        terms = np.abs(rows.X).max(axis=0, initial=0.0) @ np.abs(w[first:])
-        error = ROUNDING * (terms + float(np.sum(np.abs(w[:first]))))
-        precision = self.compute_working_row(self.eta(w))[0]
-        return float(np.sum(precision)) * error * error
-
-    def fit(self, eta: Array) -> float:
-        """Log likelihood, but for what depends on the targets alone."""
+    def _say(self, eta: Array, part: slice, precision: Array, pull: Array) -> tuple[float, float]:
+        """Write precision and pull of some rows; their log density, and half their residual."""
         rows = self.rows
         if self.known is not None:
-            return total_density(*self.known, rows.y, eta, rows.weights)
-        return self.sum_densities(eta)
+            given = rows.y[part], eta, rows.weights[part]
+            return working_rows(*self.known, *given, precision, pull)
+        slope, curvature = self.likelihood.derivatives(rows.y, eta)
+        floored = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
+        np.multiply(rows.weights, np.minimum(floored, 1e200), out=precision)
+        np.multiply(rows.weights, slope, out=pull)
+        half = 0.5 * float(pull @ (slope / np.maximum(floored, 1e-300)))
+        return self.sum_densities(eta), half
+
+    def value(self, at: Look) -> float:
+        """Log posterior, but for a constant."""
+        off = self.before.root @ at.w - self.before.moments[:, 0]
+        value = at.density - 0.5 * float(off @ off)
+        return value if math.isfinite(value) else -math.inf
+
+    def compute_rounding(self, at: Look) -> float:
+        """Return the squared decrement that is rounding: eta may be a difference of large terms."""
+        rows, first, w = self.rows, int(self.intercept), at.w
+        terms = np.abs(rows.X).max(axis=0, initial=0.0) @ np.abs(w[first:])
+        error = ROUNDING * (terms + float(np.sum(np.abs(w[:first]))))
+        return float(np.sum(at.precision)) * error * error
 
     def sum_densities(self, eta: Array) -> float:
         """Log likelihood."""
+        code, rows = self.likelihood.compiled, self.rows
+        if code is not None:
+            return total_density(*code, rows.y, eta, rows.weights)
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(self.rows.weights @ self.likelihood.log_density(self.rows.y, eta))
+            return float(rows.weights @ self.likelihood.log_density(rows.y, eta))
 
     def first(self) -> Array:
-        """Return the starting eta: least squares on the targets' own, where there is such."""
+        """Where to begin: at least squares on the targets' own eta, where there is such."""
         start = getattr(self.likelihood, "start", None)
         nothing = self.before.coefficients()[:, 0]
         if start is None:
             return nothing
-        w = self.solve_step(
-            nothing, self.eta(nothing), *self.compute_working_row(start(self.rows.y))
-        )[0]
-        return w if math.isfinite(self.value(w, self.eta(w))) else nothing
+        own, at = start(self.rows.y), self.look(nothing)
+        self._say(own, slice(None), at.precision, at.pull)
+        pull = at.pull + at.precision * (own - at.eta)
+        slope = np.concatenate([[np.sum(pull)][: int(self.intercept)], pull @ self.rows.X])
+        w = self.solve_step(at._replace(pull=pull, slope=slope))[0]
+        return w if math.isfinite(self.value(self.look(w))) else nothing
 
-    def compute_newton_target(self, w: Array, eta: Array, last: float) -> tuple[Array, float]:
+    def compute_newton_target(self, at: Look, last: float) -> tuple[Array, float]:
         """Return the end of Newton's step, and its squared decrement; ``last`` is the one before.
 
         Near the mode the curvature that was found last is near enough.
         """
-        sites = self.compute_working_row(eta)
         known = self.curvature
-        if known is not None and find_largest_move(known.eta, eta) < SAME_CURVATURE_MOVE:
-            there, decrement = self.solve_step(w, eta, *sites, again=True)
+        if known is not None and find_largest_move(known.eta, at.eta) < SAME_CURVATURE_MOVE:
+            there, decrement = self.solve_step(at, again=True)
             if decrement <= SMALLEST_DECREMENT_GAIN * last:
                 return there, decrement
-        return self.solve_step(w, eta, *sites)
+        return self.solve_step(at)
 
     def measure_gain(self, share: float) -> float:
         """The share of the squared decrement that the next step by this curvature will leave.
@@ -297,80 +352,48 @@ class _Problem:
             self.curvature = replace(self.curvature, left=min(share, 1.0))
         return self.curvature.left
 
-    def solve_step(
-        self, w: Array, eta: Array, precision: Array, target: Array, *, again: bool = False
-    ) -> tuple[Array, float]:
-        """The least-squares solution of these rows and what was known, seen from ``w``.
+    def solve_step(self, at: Look, *, again: bool = False) -> tuple[Array, float]:
+        """The least-squares solution of the site rows and what was known, seen from there.
 
         By the normal equations where they have the digits: the mode is where the gradient, which
         has all of them, vanishes, and the factor is made there. Else by rotations, as there.
         """
-        root = self.before.root
-        gradient = root.T @ (self.before.moments[:, 0] - root @ w)
-        gradient += self.compute_slope(eta, precision, target)
+        root, rows = self.before.root, self.rows
+        gradient = root.T @ (self.before.moments[:, 0] - root @ at.w) + at.slope
         if not again or self.curvature is None:
-            matrix = gram(self.rows.X, precision, intercept=self.intercept)
-            self.curvature = Curvature(matrix, eta)
+            self.curvature = self._bend(at)
         step = solve(root.T @ root + self.curvature.matrix, gradient)
         if step is not None:
-            return w + step, float(step @ gradient)
-        factor = self.before.copy()
-        factor.append(self.rows.X, target[:, None], precision, intercept=self.intercept)
+            return at.w + step, float(step @ gradient)
+        factor, target = self.before.copy(), at.find_targets(rows.offsets)
+        factor.append(rows.X, target[:, None], at.precision, intercept=self.intercept)
         there = factor.coefficients()[:, 0]
-        return there, float(np.sum(np.square(factor.root @ (there - w))))
+        return there, float(np.sum(np.square(factor.root @ (there - at.w))))
 
-    def products(self, w: Array, eta: Array, close: float) -> tuple[Products, float]:
-        """Return the site rows' products at ``eta``, with a curvature as ``close``, and weight."""
-        rows = self.rows
-        precision, target = self.compute_working_row(eta)
+    def products(self, at: Look, close: float) -> Products:
+        """Return the site rows' products there, with a curvature as ``close``."""
         known = self.curvature
-        if known is None or find_largest_move(known.eta, eta) > close:
-            known = self.curvature = Curvature(
-                gram(rows.X, precision, intercept=self.intercept), eta
-            )
-        moments = known.matrix @ w + self.compute_slope(eta, precision, target)
-        square = float(precision @ np.square(target))
-        return Products(known.matrix, moments[:, None], square), float(np.sum(precision))
+        if known is None or find_largest_move(known.eta, at.eta) > close:
+            known = self._bend(at)
+            self.curvature = replace(known, ended=at)
+        moments = known.matrix @ at.w + at.slope
+        square = float(at.precision @ np.square(at.find_targets(self.rows.offsets)))
+        return Products(known.matrix, moments[:, None], square)
 
-    def compute_slope(self, eta: Array, precision: Array, target: Array) -> Array:
-        """Slopes of the log likelihood in the coefficients: site rows less ``eta``, summed."""
-        off = eta - self.rows.offsets
-        np.subtract(target, off, out=off)
-        off *= precision
-        slopes = off @ self.rows.X
-        return np.concatenate([[np.sum(off)], slopes]) if self.intercept else slopes
-
-    def compute_working_row(self, eta: Array) -> tuple[Array, Array]:
-        """Precision and target, without the offset, of the row that each site is at ``eta``.
-
-        They are good until those of the next ``eta`` take their place.
-        """
-        rows = self.rows
-        if self.known is not None:
-            precision, target = self.working_row
-            self.half_site_residual = working_rows(
-                *self.known, rows.y, eta, rows.offsets, rows.weights, precision, target
-            )
-            return precision, target
-        slope, curvature = self.likelihood.derivatives(rows.y, eta)
-        floored = np.maximum(curvature, LEAST_CURVATURE * np.abs(slope))
-        step = slope / np.maximum(floored, 1e-300)
-        self.half_site_residual = 0.5 * float(rows.weights @ (slope * step))
-        return rows.weights * np.minimum(floored, 1e200), eta + step - rows.offsets
+    def _bend(self, at: Look) -> Curvature:
+        return Curvature(gram(self.rows.X, at.precision, intercept=self.intercept), at.eta)
 
     def search(
-        self, w: Array, wanted: Array, eta: Array, value: float, decrement: float
-    ) -> tuple[Array, Array, float, bool]:
+        self, here: Look, wanted: Array, value: float, decrement: float
+    ) -> tuple[Look, float, bool]:
         """The first of the steps 1, 1/2, 1/4, ... that gains what its length lets expect."""
-        goal = self.eta(wanted)
-        share = 1.0
+        step, share = wanted - here.w, 1.0
         # Beside a sum over very many rows, this much is rounding.
         slack = 1e-13 * (abs(value) + 1.0) if math.isfinite(value) else 0.0
         for _ in range(HALVINGS):
-            there = w + share * (wanted - w)
-            eta_there = goal if share == 1.0 else eta + share * (goal - eta)
-            reached = self.value(there, eta_there)
+            there = self.look(here.w + share * step)
+            reached = self.value(there)
             if reached > -math.inf and reached >= value + 1e-4 * share * decrement - slack:
-                return there, eta_there, reached, True
+                return there, reached, True
             share *= 0.5
-        return w, eta, value, False
+        return here, value, False

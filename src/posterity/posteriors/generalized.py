@@ -555,7 +555,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
         self.statistics.log_predictive += self.log_evidence - log_evidence
-        return NearFit(fitted, rows)
+        return NearFit(fitted, rows, trial.factor)
 
 
 @predict_and_score_rows.register

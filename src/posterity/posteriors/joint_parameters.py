@@ -23,7 +23,14 @@ from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.sites import moment_sites
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.phi import ApartFromCoefficients, BelievedRows, LearnedParameter
+from posterity.posteriors.phi import (
+    MOST_VALUES,
+    NARROW_STEP,
+    NARROW_VARIANCE,
+    ApartFromCoefficients,
+    BelievedRows,
+    LearnedParameter,
+)
 
 Array = NDArray[np.float64]
 
@@ -238,9 +245,13 @@ class JointParameters(ApartFromCoefficients):
         pairs = combinations(range(d), 2)
         two = np.array([one[j] + one[k] for j, k in pairs]).reshape(-1, d)
         steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
-        tried = np.repeat(np.exp(self.mean + steps), len(mean), axis=0)
-        tiled = (np.concatenate([each] * len(steps)) for each in (y, mean, variance))
-        return likelihood.with_parameter(tried).average(*tiled)
+        tried, given = np.exp(self.mean + steps), (y, mean, variance)
+        if len(steps) * len(mean) > MOST_VALUES:
+            each = [likelihood.with_parameter(one).average(*given) for one in tried]
+            logs, slopes, curvatures = zip(*each, strict=True)
+            return np.concatenate(logs), np.concatenate(slopes), np.concatenate(curvatures)
+        tiled = (np.concatenate([one] * len(steps)) for one in given)
+        return likelihood.with_parameter(np.repeat(tried, len(mean), axis=0)).average(*tiled)
 
     def _invert(self, precision: Array) -> Array:
         """The inverse, where the prior is left its share."""
@@ -293,7 +304,13 @@ def _solve(node: LinearPosterior, cross: Array) -> Array:
 
 
 def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
-    """Mean and variance (n,) of each eta with its own row."""
+    """Mean and variance (n,) of each eta with its own row; a step of Newton's where that is all."""
+    if float(rows.variance.max(initial=0.0)) < NARROW_VARIANCE:
+        slope, curvature = known.derivatives(rows.y, rows.mean)
+        after = rows.variance / (1.0 + rows.variance * rows.weights * curvature)
+        step = after * rows.weights * slope
+        if float(np.abs(step).max(initial=0.0)) < NARROW_STEP:
+            return rows.mean + step, after
     sites = moment_sites(known, rows.y, rows.mean, rows.variance, rows.weights)
     with np.errstate(divide="ignore"):
         before = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf)

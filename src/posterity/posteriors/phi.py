@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from posterity.evidence.secant import SecantSteps
 from posterity.likelihoods import Likelihood
+from posterity.likelihoods.averages import look
 from posterity.likelihoods.parameter import Parameter, average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
@@ -296,11 +297,11 @@ def _compute_log_densities(known: Likelihood, y: Array, mean: Array, variance: A
     """
     in_numpy = known.kernel_code is None or len(y) > MANY_ROWS
     if in_numpy and float(np.max(variance, initial=0.0)) < NARROW_VARIANCE:
-        slope, curvature = known.derivatives(y, mean)
+        value, slope, curvature = look(known, y, mean)
         spread = 1.0 + variance * curvature
         step = variance * slope / spread
         if max(float(np.max(spread)) - 1.0, float(np.max(np.abs(step)))) < NARROW_STEP:
-            return known.log_density(y, mean) + 0.5 * (slope * step - np.log(spread))
+            return value + 0.5 * (slope * step - np.log(spread))
     ones = np.ones(len(y))
     return find_sites(known, "laplace", y, mean, variance, ones, CLOSE).log_normalizer
 
