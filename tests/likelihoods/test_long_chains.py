@@ -34,38 +34,33 @@ from posterity.likelihoods import (
 )
 
 Array = np.ndarray
-# The likelihood, and how far means and quantiles may lie apart, in standard deviations: of the
-# coefficients, and of the logs of its parameters.
-CASES: dict[str, tuple[Any, tuple[float, float], tuple[float, float]]] = {
-    "Gamma, uneven": (Gamma(), (0.05, 0.15), (0.10, 0.20)),
-    "Gamma": (Gamma(), (0.05, 0.10), (0.05, 0.10)),
-    "InverseGaussian": (InverseGaussian(), (0.05, 0.25), (0.05, 0.10)),
-    "LogNormal": (LogNormal(), (0.05, 0.10), (0.15, 0.15)),
-    "Weibull": (Weibull(), (0.05, 0.25), (0.15, 0.25)),
-    "Weibull, 70% cut off": (Censored(Weibull()), (0.05, 0.50), (0.05, 0.10)),
-    "LogLogistic": (LogLogistic(), (0.05, 0.10), (0.10, 0.15)),
-    "Tweedie": (Tweedie(1.5), (0.05, 0.10), (0.05, 0.10)),
-    "Beta": (Beta(), (0.05, 0.10), (0.05, 0.10)),
-    "BetaBinomial": (BetaBinomial(8), (0.05, 0.10), (0.05, 0.10)),
-    "NegativeBinomial": (NegativeBinomial(), (0.05, 0.10), (0.05, 0.10)),
-    "LinearNegativeBinomial": (LinearNegativeBinomial(), (0.10, 0.25), (0.05, 0.10)),
-    "Geometric": (Geometric(), (0.05, 0.10), (0.05, 0.10)),
-    "Binomial": (Binomial(8), (0.05, 0.10), (0.05, 0.10)),
-    "Ordinal, logit": (Ordinal(5), (0.05, 0.10), (0.10, 0.15)),
-    "Ordinal, probit": (Ordinal(4, link="probit"), (0.05, 0.10), (0.05, 0.10)),
-    "ZeroInflated, Poisson": (ZeroInflated(Poisson()), (0.05, 0.10), (0.05, 0.10)),
-    # Along a curved ridge: fewer zeros of the second kind and more dispersion.
-    "ZeroInflated, NegativeBinomial": (
-        ZeroInflated(NegativeBinomial()),
-        (0.30, 0.90),
-        (0.45, 2.15),
-    ),
-    "Hurdle, Gamma": (Hurdle(Gamma()), (0.05, 0.10), (0.05, 0.10)),
-    "Truncated, Poisson": (Truncated(Poisson(), low=1), (0.05, 0.10), (0.05, 0.10)),
-    "VonMises": (VonMises(), (0.05, 0.20), (0.05, 0.10)),
-    "SkewNormal": (SkewNormal(4.0, 0.7), (0.05, 0.15), (0.05, 0.10)),
-    "StudentT": (StudentT(4.0, 0.7), (0.05, 0.10), (0.05, 0.10)),
+CASES: dict[str, Any] = {
+    "Gamma, uneven": Gamma(),
+    "Gamma": Gamma(),
+    "InverseGaussian": InverseGaussian(),
+    "LogNormal": LogNormal(),
+    "Weibull": Weibull(),
+    "Weibull, 70% cut off": Censored(Weibull()),
+    "LogLogistic": LogLogistic(),
+    "Tweedie": Tweedie(1.5),
+    "Beta": Beta(),
+    "BetaBinomial": BetaBinomial(8),
+    "NegativeBinomial": NegativeBinomial(),
+    "LinearNegativeBinomial": LinearNegativeBinomial(),
+    "Geometric": Geometric(),
+    "Binomial": Binomial(8),
+    "Ordinal, logit": Ordinal(5),
+    "Ordinal, probit": Ordinal(4, link="probit"),
+    "ZeroInflated, Poisson": ZeroInflated(Poisson()),
+    "ZeroInflated, NegativeBinomial": ZeroInflated(NegativeBinomial()),
+    "Hurdle, Gamma": Hurdle(Gamma()),
+    "Truncated, Poisson": Truncated(Poisson(), low=1),
+    "VonMises": VonMises(),
+    "SkewNormal": SkewNormal(4.0, 0.7),
+    "StudentT": StudentT(4.0, 0.7),
 }
+# How far means and quantiles may lie apart, in standard deviations.
+OF_MEANS, OF_QUANTILES = 0.05, 0.1
 
 
 def read(model: BayesianGeneralizedLinear, n: int) -> tuple[Array, Array]:
@@ -82,7 +77,7 @@ def read(model: BayesianGeneralizedLinear, n: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_posterior_is_that_of_long_chains(name: str) -> None:
-    likelihood, *bounds = CASES[name]
+    likelihood = CASES[name]
     case, chains = long_chains.CASES[name], long_chains.read()[name]
     X, y = case.make()
     known = likelihood.with_parameters(np.array(case.truth)) if case.truth else likelihood
@@ -92,9 +87,6 @@ def test_a_posterior_is_that_of_long_chains(name: str) -> None:
     )
     model = BayesianGeneralizedLinear(likelihood, prior_precision=long_chains.PRECISION)
     found = read(model.fit(X, y), case.p + 1)
-    for mine, exact, which in zip(
-        found, (chains["mean"], chains["quantiles"]), (0, 1), strict=True
-    ):
-        off = np.abs(mine - np.array(exact)) / np.array(chains["sd"])
-        assert off[..., : case.p + 1].max() < bounds[0][which]
-        assert off[..., case.p + 1 :].max(initial=0.0) < bounds[1][which]
+    for mine, of, bound in zip(found, ("mean", "quantiles"), (OF_MEANS, OF_QUANTILES), strict=True):
+        off = np.abs(mine - np.array(chains[of])) / np.array(chains["sd"])
+        assert off.max() < bound

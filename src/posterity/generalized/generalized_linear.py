@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.bent_log import make_bent_log
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized._relativities import HasRelativities
 from posterity.generalized._survival import PredictsSurvival
@@ -46,11 +47,13 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
         likelihood, posterior = self._likelihood(), self._posterior
         if not self._learns_parameter:
             return {}
-        moments = posterior.average_of(lambda one: one.statistics.phi.moments(likelihood))
+        told = posterior.average_of(lambda one: one.tell_parameters())
         return {
             parameter.name: parameter.distribution(mean, math.sqrt(square - mean * mean))
-            for parameter, mean, square in zip(
-                likelihood.parameters, *np.reshape(moments, (2, -1)), strict=True
+            if np.isnan(quantiles).any()
+            else make_bent_log(quantiles)
+            for parameter, (mean, square, *quantiles) in zip(
+                likelihood.parameters, told.T, strict=True
             )
         }
 

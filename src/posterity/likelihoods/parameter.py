@@ -44,7 +44,13 @@ class Parameter(NamedTuple):
         shares = np.exp(self.log_density(t))
         mean = float(shares @ t / shares.sum())
         variance = float(shares @ np.square(t - mean) / shares.sum())
-        return LogNormalParameter(self.name, mean, variance**0.5, self.power, self.exponent)
+        sd = variance**0.5
+        return LogNormalParameter(self.name, mean, sd, self.power, self.exponent, self)
+
+    @property
+    def stated(self) -> Parameter:
+        """Itself."""
+        return self
 
     def distribution(self, mean: float, sd: float) -> Any:
         """That of a parameter whose log has this mean and standard deviation after data."""
@@ -61,7 +67,8 @@ def average(t: Array, shares: Array, power: float) -> float:
 class LogNormalParameter(NamedTuple):
     """A parameter among several, whose t is Normal(mean, sd^2) before data.
 
-    Several are learned together with the coefficients, on which they may depend.
+    Several are learned together with the coefficients, on which they may depend. One whose t is not
+    normal, ``exact``, is taken as normal while rows come.
     """
 
     name: str
@@ -69,6 +76,12 @@ class LogNormalParameter(NamedTuple):
     sd: float
     power: float = 1.0
     exponent: float = 1.0
+    exact: Parameter | None = None
+
+    @property
+    def stated(self) -> Parameter | LogNormalParameter:
+        """The parameter with the prior that it was given."""
+        return self if self.exact is None else self.exact
 
     @property
     def ends(self) -> tuple[float, float]:

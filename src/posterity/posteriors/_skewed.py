@@ -21,20 +21,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, ndtri, polygamma
 
 from posterity.distributions.bent_normal import NODES
 from posterity.distributions.triangles import solve_triangle
+from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import make_quadrature_rule
-from posterity.noise import LOG_2PI
-from posterity.posteriors._site_fit import compute_cavity, compute_change
-from posterity.posteriors._site_rows import find_sites
+from posterity.posteriors._marginal_densities import (
+    POINTS,
+    compare_log_gamma,
+    find_ends,
+    integrate,
+    mix,
+)
+from posterity.posteriors._site_fit import compute_change
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
@@ -48,27 +53,19 @@ NORMAL_BELOW, NORMAL_SKEWNESS, LEAST_OF_COEFFICIENTS = 0.3, 0.3, 0.1
 # in the mean; and looked for among at most so many values.
 LEAST_SD, OPEN_VARIANCE, LEAST_SKEWNESS = 0.1, 1e12, 3e-4
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
-# Points of a, in standard deviations; more where its density begins and ends, this far below its
-# highest; steps between two points; and points of each eta, few up to some sd of it.
-STEP = 0.7
-POINTS, MORE, FALLEN, FINER = STEP * np.arange(-10, 11), np.arange(1, 8) / 8.0, 30.0, 4
+# Points of each eta given a, few up to some sd of it; and of each eta alone, few up to another.
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
+FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.3
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments: of coefficients so many rows; of new
 # rows, which may be many, only where a few rows make most of the skewness.
 MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
 # Sweeps in which sites agree, and to how much.
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
-# Shapes of gamma variables, by the skewness of their logs; less of it is none.
-GAMMA_LOG_SHAPES = np.linspace(-1.2, 10.0, 200)
-GAMMA_SKEWNESS = (
-    polygamma(2, np.exp(GAMMA_LOG_SHAPES)) / polygamma(1, np.exp(GAMMA_LOG_SHAPES)) ** 1.5
-)
-LEAST_GAMMA_SKEWNESS = 0.01
 # Values in memory at once.
 AT_ONCE = 2**19
-# A node that weighs less is not read; and a standard normal number beyond all that is known.
-LEAST_WEIGHT, FARTHEST = 0.01, 38.0
+# A node that weighs less is not read.
+LEAST_WEIGHT = 0.01
 
 
 @dataclass(frozen=True)
@@ -104,6 +101,10 @@ class SkewedRows:
         """These rows and others."""
         pairs = zip(self._each, other._each, strict=True)
         return type(self)(*(np.concatenate(pair) for pair in pairs))
+
+    def join_equal(self) -> Self:
+        """One row of each group of equal ones."""
+        return self._add_up(self._group())
 
     def select(self, likelihood: Likelihood, mean: Array, variance: Array) -> Self:
         """The most skewed rows, equal ones as one, where eta ~ Normal(mean, variance) (n,).
@@ -153,7 +154,7 @@ class SkewedRows:
         return found
 
     def __getstate__(self) -> dict[str, object]:
-        return {name: one for name, one in self.__dict__.items() if name != "_settled"}
+        return {name: one for name, one in self.__dict__.items() if not name.startswith("_")}
 
     @property
     def _each(self) -> tuple[Array, ...]:
@@ -176,13 +177,15 @@ class SkewedRows:
 class Hypothesis:
     """The posterior under one prior, with sites of the kept rows that agree.
 
-    ``node`` is the posterior that was learned. In its coordinates e ~ Normal(mean, covariance),
-    and the kept rows are ``b`` (n, d). Each has its eta ~ Normal(eta, variance), and the site
-    exp(constant + shift eta - precision eta^2 / 2). ``cubic`` is the third cumulant of each by its
-    exact likelihood, over its variance cubed. ``log_evidence`` is known up to what all share.
+    ``node`` is the posterior that was learned. In its coordinates e ~ Normal(mean, covariance), and
+    the kept rows are ``b`` (n, d), of this ``likelihood``. Each has its eta ~ Normal(eta,
+    variance), and the site exp(constant + shift eta - precision eta^2 / 2). ``cubic`` is the third
+    cumulant of each by its exact likelihood, over its variance cubed. ``log_evidence`` is known up
+    to what all share.
     """
 
     node: LinearPosterior
+    likelihood: Likelihood
     mean: Array
     covariance: Array
     b: Array
@@ -195,43 +198,48 @@ class Hypothesis:
     log_evidence: float
 
     @classmethod
-    def settle(cls, node: LinearPosterior, likelihood: Likelihood, rows: SkewedRows) -> Self | None:
-        """Find the sites of the rows until they agree; None where they do not."""
+    def settle(
+        cls,
+        node: LinearPosterior,
+        likelihood: Likelihood,
+        rows: SkewedRows,
+        data: Factor | None = None,
+        near: Hypothesis | None = None,
+    ) -> Self | None:
+        """Find the sites of the rows until they agree, from those ``near``; None if they do not.
+
+        ``data`` is all that ``node`` knows of rows, where these are all of them.
+        """
         columns = np.column_stack([np.ones(len(rows)), rows.X]) if node.intercept else rows.X
         b, learned = _whiten(node, columns)
         learned = learned + rows.offsets
-        precision, shift, step, last = rows.precision, rows.shift, 1.0, math.inf
+        known, towards, before = _take_away(node, rows, b, learned, data)
+        begin = rows if near is None else near
+        precision, shift, step, last = begin.precision, begin.shift, 1.0, math.inf
         for _ in range(MOST_SWEEPS):
-            added = precision - rows.precision
-            root = _find_root(b, added)
+            root = _find_root(known + (b.T * precision) @ b)
             if root is None:
                 return None
             inverse = solve_triangle(root, np.eye(len(root)), lower=True)
             covariance = inverse.T @ inverse
-            pull = b.T @ (shift - rows.shift - added * learned)
+            pull = towards + b.T @ (shift - precision * learned)
             mean = covariance @ pull
             eta, variance = learned + b @ mean, np.einsum("ij,ij->i", b @ covariance, b)
-            cavity = compute_cavity(eta, variance, precision, shift)
-            sites = find_sites(likelihood, "moments", rows.y, *cavity, rows.weights)
-            following = sites.precision, sites.precision * sites.target
-            alone = 1.0 + variance * (following[0] - precision)
-            moved = (eta + variance * (following[1] - shift)) / alone, variance / alone
-            change = compute_change(eta, variance, *moved)
+            tilted = _tilt(likelihood, rows, eta, variance, precision, shift)
+            change = compute_change(eta, variance, tilted.mean, tilted.variance)
             if change < TOLERANCE:
                 break
             step, last = (max(0.7 * step, 0.1) if change > last else step), change
-            precision = precision + step * (following[0] - precision)
-            shift = shift + step * (following[1] - shift)
+            # Where a log density bends upwards, it has less precision than none.
+            precision = precision + step * (1.0 / tilted.variance - 1.0 / variance)
+            shift = shift + step * (tilted.mean / tilted.variance - eta / variance)
         else:
             return None
-        constant = sites.log_scale(*cavity) - 0.5 * sites.precision * np.square(sites.target)
-        gained = constant + _log_site(learned, precision, shift)
-        gained -= _log_site(learned, rows.precision, rows.shift)
-        log_evidence = float(np.sum(gained)) + 0.5 * float(pull @ mean)
-        log_evidence -= float(np.sum(np.log(np.diagonal(root))))
-        cubic = _find_cubic(likelihood, rows, eta, variance, constant, precision, shift)
-        found = b, eta, variance, constant, precision, shift, cubic, log_evidence
-        return cls(node, mean, covariance, *found)
+        log_evidence = float(np.sum(tilted.constant + _log_site(learned, precision, shift)))
+        log_evidence += 0.5 * float(pull @ mean) - float(np.sum(np.log(np.diagonal(root)))) - before
+        cubic = np.nan_to_num(tilted.third / variance**3, nan=0.0, posinf=0.0, neginf=0.0)
+        found = b, eta, variance, tilted.constant, precision, shift, cubic, log_evidence
+        return cls(node, likelihood, mean, covariance, *found)
 
     def find_skewness(self, directions: Array, few: bool) -> Array:
         """(n,) of sums of coefficients (n, d), by the third cumulants of the rows.
@@ -253,7 +261,7 @@ class Hypothesis:
         return moved, np.sqrt(np.einsum("ij,ij->i", moved, a))
 
     def find_densities(
-        self, likelihood: Likelihood, rows: SkewedRows, directions: Array, n_exact: int
+        self, rows: SkewedRows, directions: Array, n_exact: int
     ) -> tuple[Array, Array]:
         """Points and masses (n, k) of directions (n, d); their sums correct the evidence.
 
@@ -270,22 +278,21 @@ class Hypothesis:
         found = []
         for start in range(0, len(a), size):
             part = slice(start, start + size)
-            ask = partial(self._find_log_density, likelihood, rows, chosen[part], each[part])
+            ask = partial(self._find_log_density, rows, chosen[part], each[part])
             z = np.broadcast_to(POINTS, (len(chosen[part]), len(POINTS)))
-            logs = ask(z) + _compare_log_gamma(rest[part], z)
+            logs = ask(z) + compare_log_gamma(rest[part], z)
             if n_exact:
-                more = _find_ends(logs)
-                both = z, logs, more, ask(more) + _compare_log_gamma(rest[part], more)
+                more = find_ends(logs)
+                both = z, logs, more, ask(more) + compare_log_gamma(rest[part], more)
                 z, logs = (np.concatenate(one, axis=1) for one in (both[::2], both[1::2]))
                 order = np.argsort(z, axis=1)
                 z, logs = (np.take_along_axis(one, order, axis=1) for one in (z, logs))
-            found.append(_integrate(z, logs))
+            found.append(integrate(z, logs))
         z, masses = (np.concatenate(one) for one in zip(*found, strict=True))
         return (centre + a @ self.mean)[:, None] + sd[:, None] * z, masses
 
     def _find_log_density(
         self,
-        likelihood: Likelihood,
         rows: SkewedRows,
         chosen: NDArray[np.intp],
         each: Array,
@@ -305,7 +312,7 @@ class Hypothesis:
             for one in (rows.y, rows.weights, self.precision, self.shift)
         )
         with np.errstate(all="ignore"):
-            logs = weights * likelihood.log_density(y, at) - _log_site(at, precision, shift)
+            logs = weights * self.likelihood.log_density(y, at) - _log_site(at, precision, shift)
             most = logs.max(axis=-1)
             averages = np.exp(logs - most[..., None]) @ shares
             corrections = np.log(averages) + most - self.constant[chosen][:, None, :]
@@ -313,81 +320,47 @@ class Hypothesis:
         return np.maximum(whole, -1e12)
 
 
-def _find_cubic(
+class Tilted(NamedTuple):
+    """Each eta (n,) by its exact likelihood in place of its site.
+
+    ``constant`` is the log of the mean ratio of both, ``third`` the third cumulant.
+    """
+
+    constant: Array
+    mean: Array
+    variance: Array
+    third: Array
+
+
+def _tilt(
     likelihood: Likelihood,
     rows: SkewedRows,
     eta: Array,
     variance: Array,
-    constant: Array,
     precision: Array,
     shift: Array,
-) -> Array:
-    """(n,) third cumulant of each eta by its exact likelihood, over its variance cubed."""
-    nodes, shares = make_quadrature_rule(MANY)
-    at = eta[:, None] + np.sqrt(variance)[:, None] * nodes
+) -> Tilted:
+    """Each Normal(eta, variance) with its exact likelihood in place of its site, by quadrature."""
+    sd = np.sqrt(variance)
+    narrow = float(np.max(sd)) <= FEW_OF_ETA_BELOW
+    nodes, shares = make_quadrature_rule(FEW_OF_ETA if narrow else MANY_OF_ETA)
+    at = eta[:, None] + sd[:, None] * nodes
     with np.errstate(all="ignore"):
         logs = rows.weights[:, None] * likelihood.log_density(rows.y[:, None], at)
         logs = logs - _log_site(at, precision[:, None], shift[:, None])
-        ratio = np.exp(logs - constant[:, None]) * shares
-        skewness = ratio @ (nodes**3 - 3.0 * nodes) / ratio.sum(axis=1) / variance**1.5
-    return np.nan_to_num(skewness, nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _compare_log_gamma(skewness: Array, z: Array) -> Array:
-    """(n, k) log density of skewed numbers (n,) at z (n, k), over that of normal ones.
-
-    They have mean 0, variance 1 and are logs of gamma variables, as log rates are and nearly log
-    odds: so third moments of many rows, none of which says much, are those of a density.
-    """
-    logs, some = np.zeros(z.shape), np.abs(skewness) > LEAST_GAMMA_SKEWNESS
-    if some.any():
-        k = np.exp(np.interp(-np.abs(skewness[some]), GAMMA_SKEWNESS, GAMMA_LOG_SHAPES))[:, None]
-        sd, turned = np.sqrt(polygamma(1, k)), -np.sign(skewness[some])[:, None] * z[some]
-        x = digamma(k) + sd * turned
-        logs[some] = k * x - np.exp(np.minimum(x, 700.0)) - gammaln(k) + np.log(sd)
-        logs[some] += 0.5 * np.square(z[some]) + 0.5 * LOG_2PI
-    return logs
-
-
-def _find_ends(logs: Array) -> Array:
-    """More points (n, 28) in the intervals where log densities (n, 21) begin and end."""
-    there = logs > logs.max(axis=1, keepdims=True) - FALLEN
-    last = len(POINTS) - 1
-    first, end = there.argmax(axis=1), last - there[:, ::-1].argmax(axis=1)
-    places = np.clip(np.stack([first - 1, first, end - 1, end], axis=1), 0, last - 1)
-    # Of a narrow density both ends lie in the same intervals: a little further there.
-    shifted = MORE + 0.01 * np.arange(4)[:, None]
-    return np.asarray((POINTS[places][..., None] + STEP * shifted).reshape(len(logs), -1))
-
-
-def _integrate(z: Array, logs: Array) -> tuple[Array, Array]:
-    """Finer points and the masses around them, of densities at points (n, k).
-
-    Between points their logs are monotone cubics (Fritsch and Butland 1984).
-    """
-    step = np.diff(z)
-    rise = np.diff(logs) / step
-    before, after = rise[:, :-1], rise[:, 1:]
-    of_before, of_after = 2.0 * step[:, 1:] + step[:, :-1], step[:, 1:] + 2.0 * step[:, :-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        between = (of_before + of_after) / (of_before / before + of_after / after)
-    between = np.where(before * after > 0.0, between, 0.0)
-    slope = np.concatenate([rise[:, :1], between, rise[:, -1:]], axis=1)
-    t, low, high = np.arange(FINER) / FINER, slope[:, :-1, None], slope[:, 1:, None]
-    rise, step = rise[:, :, None], step[:, :, None]
-    bend = (3.0 * rise - 2.0 * low - high) + t * (low + high - 2.0 * rise)
-    values = logs[:, :-1, None] + step * t * (low + t * bend)
-    fine = (z[:, :-1, None] + step * t).reshape(len(z), -1)
-    fine = np.concatenate([fine, z[:, -1:]], axis=1)
-    values = np.concatenate([values.reshape(len(z), -1), logs[:, -1:]], axis=1)
-    widths, nothing = 0.5 * np.diff(fine), np.zeros((len(z), 1))
-    around = np.concatenate([widths, nothing], axis=1) + np.concatenate([nothing, widths], axis=1)
-    return fine, np.exp(values) / math.sqrt(2.0 * math.pi) * around
+        logs = np.nan_to_num(logs, nan=-np.inf)
+        most = logs.max(axis=1)
+        ratio = np.exp(logs - most[:, None]) * shares
+        total = ratio.sum(axis=1)
+        ratio /= total[:, None]
+        moved = ratio @ nodes
+        off = nodes - moved[:, None]
+        square, cube = np.sum(ratio * off**2, axis=1), np.sum(ratio * off**3, axis=1)
+        return Tilted(most + np.log(total), eta + sd * moved, variance * square, sd**3 * cube)
 
 
 def find_quantiles(
-    nodes: Sequence[tuple[float, LinearPosterior]],
-    likelihood: Likelihood,
+    settled: Sequence[tuple[float, Hypothesis]],
     rows: SkewedRows,
     directions: Array,
     *,
@@ -396,13 +369,13 @@ def find_quantiles(
 ) -> tuple[NDArray[np.bool_], Array]:
     """Which sums of coefficients (n, d) are skewed, and their quantiles (k, 57).
 
-    These are mixed over the nodes by their weights. None is skewed where no kept row is known so
-    little that this would matter, or where sites don't agree; nor, where a ``few`` rows are to make
-    it so, where many do, each a little.
+    These are mixed over the hypotheses ``settled``, by their log weights. By default none is skewed
+    where no kept row is known so little that this would matter; nor, where a ``few`` rows are to
+    make it so, where many do, each a little.
     """
-    settled = rows.settle(nodes, likelihood)
     skewness = np.zeros(len(directions))
-    if any(float(np.max(one.variance)) > NORMAL_BELOW**2 for _, one in settled):
+    widest = max((float(np.max(one.variance)) for _, one in settled), default=0.0)
+    if settled and (least is not None or not few or widest > NORMAL_BELOW**2):
         for start in range(0, len(directions), AT_ONCE // len(rows)):
             some = slice(start, start + AT_ONCE // len(rows))
             each = [one.find_skewness(directions[some], few) for _, one in settled]
@@ -415,35 +388,9 @@ def find_quantiles(
     for these, n_exact in ((skewed & ~much, 0), (much, most)):
         if these.any():
             unique, places = np.unique(directions[these], axis=0, return_inverse=True)
-            ask = partial(Hypothesis.find_densities, likelihood=likelihood, rows=rows)
-            found = [(log, *ask(one, directions=unique, n_exact=n_exact)) for log, one in settled]
-            quantiles[these] = _mix(found)[places.ravel()]
+            found = [(log, *one.find_densities(rows, unique, n_exact)) for log, one in settled]
+            quantiles[these] = mix(found)[places.ravel()]
     return skewed, quantiles[skewed]
-
-
-def _mix(found: list[tuple[float, Array, Array]]) -> Array:
-    """Quantiles (n, 57) of mixtures of points and masses (n, k), each with its log weight."""
-    most = max(log for log, _, _ in found)
-    points = np.concatenate([each for _, each, _ in found], axis=1)
-    masses = np.concatenate([math.exp(log - most) * each for log, _, each in found], axis=1)
-    if len(found) > 1:
-        order = np.argsort(points, axis=1)
-        points, masses = (np.take_along_axis(one, order, axis=1) for one in (points, masses))
-    masses = masses / masses.sum(axis=1, keepdims=True)
-    below = np.cumsum(masses, axis=1) - 0.5 * masses
-    above = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1] - 0.5 * masses
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(below < 0.5, ndtri(below), -ndtri(above))
-    return np.array([_interpolate(*one) for one in zip(z, points, strict=True)])
-
-
-def _interpolate(z: Array, points: Array) -> Array:
-    """Quantiles (57,) from those of rising standard normal numbers; beyond the last, straight."""
-    known = np.abs(z) < FARTHEST
-    z, points = z[known], points[known]
-    slope = (points[-1] - points[0]) / (z[-1] - z[0])
-    low, high = points[0] - slope * (z[0] + FARTHEST), points[-1] + slope * (FARTHEST - z[-1])
-    return np.asarray(np.interp(NODES, [-FARTHEST, *z, FARTHEST], [low, *points, high]))
 
 
 def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
@@ -453,10 +400,28 @@ def _whiten(node: LinearPosterior, columns: Array) -> tuple[Array, Array]:
     return b, b @ factor.moments[:, 0]
 
 
-def _find_root(b: Array, added: Array) -> Array | None:
-    """Lower Cholesky factor of I + b' diag(added) b; None where that is not positive."""
+def _take_away(
+    node: LinearPosterior, rows: SkewedRows, b: Array, learned: Array, data: Factor | None
+) -> tuple[Array, Array, float]:
+    """What ``node`` says of e without the rows: precision, this times the mean, and what they add.
+
+    That is the log of what was learned of them at e = 0, the mean of ``node``.
+    """
+    if data is None:
+        known = (b.T * rows.precision) @ b
+        towards = b.T @ (rows.shift - rows.precision * learned)
+        before = float(np.sum(_log_site(learned, rows.precision, rows.shift)))
+    else:
+        told = solve_triangle(node.factor.root, data.root.T, transposed=True).T
+        left = data.moments[:, 0] - told @ node.factor.moments[:, 0]
+        known, towards, before = told.T @ told, told.T @ left, -0.5 * float(left @ left)
+    return np.eye(len(known)) - known, -towards, before
+
+
+def _find_root(matrix: Array) -> Array | None:
+    """Lower Cholesky factor; None where the matrix is not positive."""
     try:
-        return np.asarray(np.linalg.cholesky(np.eye(b.shape[1]) + (b.T * added) @ b), np.float64)
+        return np.asarray(np.linalg.cholesky(matrix), np.float64)
     except np.linalg.LinAlgError:
         return None
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from posterity.distributions.bent_normal import NODES, BentNormal
+from posterity.distributions.bent_normal import NODES, SHARES, BentNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor.rows import as_targets
 from posterity.likelihoods import Likelihood
+from posterity.posteriors._parameter_lattice import settle_parameters
 from posterity.posteriors._site_mode import warn_of_no_maximum
 from posterity.posteriors._site_start import (
     MOST_COEFFICIENTS,
@@ -22,6 +22,9 @@ from posterity.posteriors._site_start import (
 from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantiles
 
 Array = NDArray[np.float64]
+
+# Rows, and values of rows, that are all kept where a parameter is learned.
+MOST_ROWS, MOST_VALUES = 400, 4000
 
 
 class CorrectsSkewness(KeepsFirstRows):
@@ -75,20 +78,26 @@ class CorrectsSkewness(KeepsFirstRows):
         """
         statistics = self.statistics
         skewed = (sd > (NORMAL_BELOW if of_rows else 0.0)) & np.isfinite(sd)
-        kept, nothing = statistics.skewed is not None, np.empty((0, len(NODES)))
-        kept = kept and self._came_together if of_rows else kept or statistics.start is not None
+        nothing = np.zeros(len(columns), dtype=bool), np.empty((0, len(NODES)))
+        either = statistics.skewed is not None or statistics.start is not None
+        kept = self._corrects_rows if of_rows else either
         if not (kept and skewed.any() and self._keeps_skewed_rows):
-            return np.zeros(len(columns), dtype=bool), nothing
+            return nothing
         effects = self.unseen_effects(columns[:, int(self.intercept) :])
         if effects is not None:
             skewed &= np.asarray(abs(effects).sum(axis=1)).ravel() == 0.0
         posterior = self._fit_start_again()
-        rows, nodes = posterior.statistics.skewed, posterior.inner.parts
+        rows = posterior.statistics.skewed
         if rows is None or not skewed.any():
-            return np.zeros(len(columns), dtype=bool), nothing
-        # Once first rows were fitted again, what is normal has moved as well.
-        ask = partial(find_quantiles, few=of_rows, least=None if posterior is self else 0.0)
-        found, quantiles = ask(nodes, posterior.known, rows, columns[skewed])
+            return nothing
+        lattice = None if of_rows else settle_parameters(posterior)
+        if lattice is None and posterior._moves_coefficients:
+            return nothing
+        parts = posterior.inner.parts
+        settled = lattice.settled if lattice else rows.settle(parts, posterior.known)
+        # Fitted again, or mixed over parameters, what is normal has moved as well.
+        least = None if posterior is self and lattice is None else 0.0
+        found, quantiles = find_quantiles(settled, rows, columns[skewed], few=of_rows, least=least)
         skewed[skewed] = found
         return skewed, quantiles
 
@@ -108,25 +117,54 @@ class CorrectsSkewness(KeepsFirstRows):
             again = start.__dict__["_again"] = known, self.statistics.phi, trial
         return again[2]
 
+    def tell_parameters(self) -> Array:
+        """(59, d) means of the logs of parameters and of their squares, and quantiles.
+
+        These are no numbers where the two moments are all that is known.
+        """
+        lattice = settle_parameters(self._fit_start_again() if self._keeps_skewed_rows else self)
+        if lattice is None:
+            moments = np.reshape(self.statistics.phi.moments(self.likelihood), (2, -1))
+            return np.concatenate([moments, np.full((len(NODES), moments.shape[1]), np.nan)])
+        moments = np.stack([SHARES @ lattice.quantiles, SHARES @ np.square(lattice.quantiles)])
+        return np.concatenate([moments, lattice.quantiles])
+
+    @property
+    def _moves_coefficients(self) -> bool:
+        """True if parameters are learned on which the coefficients depend."""
+        phi = self.statistics.phi
+        return phi is not None and phi.moves_coefficients
+
     @property
     def _came_together(self) -> bool:
         """True if no row came alone since rows that came together."""
         return self.is_settled or self.statistics.together == self.statistics.seen
 
     @property
+    def _corrects_rows(self) -> bool:
+        """True if new rows are predicted with the rows kept: not of noise, which is as wide."""
+        return self.statistics.skewed is not None and self._came_together and self.keeps_start
+
+    @property
     def _keeps_skewed_rows(self) -> bool:
         """True if rows are kept that make the posterior skewed: of few coefficients alone."""
-        phi = self.statistics.phi
-        if phi is not None and phi.moves_coefficients:
-            return False
         few = self.n_coefficients <= MOST_COEFFICIENTS and self.n_flat <= int(self.intercept)
-        asked = self.keeps_start and self.approximation != "laplace"
-        return few and asked and not self.memory.forgets
+        asked = self.keeps_start or self._is_smooth_noise
+        return few and asked and self.approximation != "laplace" and not self.memory.forgets
+
+    @property
+    def _is_smooth_noise(self) -> bool:
+        """True if eta has the target's units, in which no distance is small."""
+        return self.likelihood.is_noise and not self.likelihood.kinked
 
     def _keep_skewed(self, rows: SkewedRows) -> None:
-        """Keep rows that were learned, besides those kept before, as far as they matter."""
+        """Keep rows that were learned, besides those kept before: few, or those that matter."""
         before = self.statistics.skewed
         rows = rows if before is None else before.join(rows)
+        few = len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES
+        if few and (self.statistics.phi is not None or self._is_smooth_noise):
+            self.statistics.skewed = rows.join_equal()
+            return
         mean, variance = self.inner.central().linear_moments(rows.X)
         kept = rows.select(self.known, mean + rows.offsets, variance)
-        self.statistics.skewed = kept if len(kept) else None
+        self.statistics.skewed = kept if len(kept) and not self._moves_coefficients else None

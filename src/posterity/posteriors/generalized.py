@@ -286,9 +286,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
         So too where rows are kept because the posterior is skewed.
         """
-        statistics = self.statistics
-        skewed = statistics.skewed is not None and self._came_together
-        return self._has_site_path and not (skewed or self.is_settled) and statistics.phi is None
+        known = self.statistics.phi is None
+        return self._has_site_path and not (self._corrects_rows or self.is_settled) and known
 
     @property
     def scores_rows(self) -> bool:  # type: ignore[override]

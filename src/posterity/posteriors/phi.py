@@ -146,6 +146,11 @@ class LearnedParameter(ApartFromCoefficients):
         """The number of rows still to come before another value is in force."""
         return max(int(self.due - self.rows - self.n_recent), 1)
 
+    @property
+    def covariance(self) -> Array:
+        """(1, 1) variance."""
+        return np.full((1, 1), self.sd**2)
+
     def search_from(self, prior: Self) -> Self:
         """Where a fit begins, unless it is known well: of two solutions a wide one holds itself."""
         return self if self.sd < WELL_KNOWN else prior
