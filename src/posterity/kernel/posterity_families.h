@@ -6,13 +6,19 @@
 #include "posterity_rows.h"
 
 enum { PK_LOGIT = 1, PK_PROBIT, PK_POISSON, PK_NEGATIVE_BINOMIAL, PK_GAUSSIAN, PK_STUDENT_T, PK_KINKED, PK_GAMMA,
-       PK_POWER_OF_MEAN, PK_WEIBULL, PK_LOG_LOGISTIC, PK_LOG_NORMAL, PK_BETA, PK_BETA_BINOMIAL, PK_LINEAR_COUNTS };
+       PK_POWER_OF_MEAN, PK_WEIBULL, PK_LOG_LOGISTIC, PK_LOG_NORMAL, PK_BETA, PK_BETA_BINOMIAL, PK_LINEAR_COUNTS,
+       PK_DIRECTIONS, PK_RATINGS };
+/* One of these beside the code of counts or amounts: zeros have a reason of their own, too, or only that. */
+enum { PK_BASE = 31, PK_INFLATED = 32, PK_HURDLE = 64 };
 
 /* code and parameters: the dispersion; the precision; df, scale, log constant; slopes below and above, log constant; the
- * shape; dispersion and power; shape; shape; scale; precision; precision and trials; excess. */
+ * shape; dispersion and power; shape; shape; scale; precision; precision and trials; excess; concentration and log
+ * constant; number of levels and whether the link is probit. Of zeros the third is the log of their odds. */
+enum { PK_MOST_CUTS = 15 };
 typedef struct {
     int code, moments;
     double a, b, c;
+    double cuts[PK_MOST_CUTS]; /* between ratings */
 } pk_likelihood;
 
 #define PK_LOG_ROOT_2PI 0.91893853320467274178
@@ -85,6 +91,14 @@ PK_INLINE double pk_size(const pk_likelihood *l, double eta)
     return fmax(exp(eta < 700.0 ? eta : 700.0) / l->a, PK_LEAST_SIZE);
 }
 
+/* The cut points below and above a rating, seen from eta. */
+PK_INLINE void pk_find_cuts(const pk_likelihood *l, double y, double eta, double *low, double *high)
+{
+    int level = (int)y;
+    *low = level > 0 ? l->cuts[level - 1] - eta : -INFINITY;
+    *high = level < l->a - 1.0 ? l->cuts[level] - eta : INFINITY;
+}
+
 /* Log of the sum over numbers of payments, of the power p, less the log of the amount (Dunn and Smyth 2005). */
 static double pk_log_payments(double p, double dispersion, double y)
 {
@@ -125,6 +139,8 @@ static double pk_family_constant(const pk_likelihood *l, double y)
         return lgamma(a) - log(y) - log1p(-y);
     case PK_BETA_BINOMIAL:
         return lgamma(l->b + 1.0) - lgamma(y + 1.0) - lgamma(l->b - y + 1.0) + lgamma(a) - lgamma(l->b + a);
+    case PK_DIRECTIONS:
+        return -l->b;
     default:
         return y * (log(a) - log1p(a)) - lgamma(y + 1.0);
     }
@@ -154,6 +170,8 @@ static double pk_family_density(const pk_likelihood *l, double y, double eta)
     case PK_BETA_BINOMIAL:
         pk_split(l, eta, &first, &second, &mean, &rest);
         return lgamma(y + first) - lgamma(first) + lgamma(l->b - y + second) - lgamma(second);
+    case PK_DIRECTIONS:
+        return a * (cos(y - 2.0 * atan(eta)) - 1.0);
     default:
         first = pk_size(l, eta);
         return lgamma(y + first) - lgamma(first) - first * log1p(a);
@@ -224,6 +242,13 @@ static void pk_family_derivatives(const pk_likelihood *l, double y, double eta, 
     case PK_LINEAR_COUNTS:
         pk_clustered_derivatives(l, y, eta, slope, curvature);
         return;
+    case PK_DIRECTIONS: {
+        double off = y - 2.0 * atan(eta), turn = 2.0 / (1.0 + eta * eta);
+        usual = a * turn * turn;
+        *slope = a * turn * sin(off);
+        *curvature = fmax(usual * cos(off) + *slope * turn * eta, PK_LEAST_BEND * usual);
+        return;
+    }
     default:
         pk_share_derivatives(l, y, eta, slope, curvature);
     }

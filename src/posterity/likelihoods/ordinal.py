@@ -14,7 +14,7 @@ from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
-from posterity.likelihoods.likelihood import Likelihood, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.likelihoods.parameter import LogNormalParameter
 
@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 # Standard deviation of the log of a gap before data.
 SD = 1.5
 LEAST_PROBABILITY = 1e-300
+# Compiled code has room for so many cut points.
+MOST_CUTS = 15
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,14 @@ class Ordinal(Likelihood):
             )
         if gaps.ndim == 1:  # so that equal ones are equal
             object.__setattr__(self, "gaps", tuple(gaps.tolist()))
+
+    @property
+    def kernel_code(self) -> Kernel | None:
+        """The kernel has it built in, for up to 16 levels."""
+        if self.levels > MOST_CUTS + 1:
+            return None
+        cuts = () if self.learns_parameter else self.cut_points.tolist()
+        return Kernel(17, (self.levels, float(self.link == "probit"), 0.0, *cuts))
 
     @property
     def parameters(self) -> tuple[LogNormalParameter, ...]:

@@ -298,9 +298,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        one, phi = self.inner.memory.compiles_sites or not self.learns_prior, self.statistics.phi
-        joint = phi is not None and phi.moves_coefficients
-        return one and self.likelihood.kernel_code is not None and not joint
+        one = self.inner.memory.compiles_sites or not self.learns_prior
+        return one and self.likelihood.kernel_code is not None
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
@@ -309,7 +308,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site, phi = SiteCode(*code, self.approximation == "moments"), self.statistics.phi
         nodes = None if phi is None else phi.compile_nodes(self.likelihood)
-        how = site, self.statistics, self.likelihood.check_targets, nodes
+        how = site, self.statistics, self.likelihood, nodes
         return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
@@ -477,7 +476,7 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        if len(rows) > 1 and self.known.is_open(rows.y):
+        if self.known.is_open(rows.y):
             self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
-from posterity.likelihoods.sites import moment_sites
+from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.phi import ApartFromCoefficients, BelievedRows, LearnedParameter
 
@@ -92,11 +92,19 @@ class JointParameters(ApartFromCoefficients):
         """The number of rows still to come before other values are in force."""
         return max(int(self.due - self.rows), 1)
 
+    def compile_nodes(self, likelihood: Likelihood) -> None:
+        """None: it asks for slopes, too."""
+
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
         return self._add(self._find(likelihood, rows), rows.n_rows)
+
+    def learn_row(self, likelihood: Likelihood, *told: Array) -> Self:
+        """Learn one: target, mean and variance of its eta, weight (1,), and features (m,)."""
+        *believed, x = told
+        return self.learn(likelihood, BelievedRows(*believed, x[None], np.zeros(1)))
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
@@ -127,20 +135,23 @@ class JointParameters(ApartFromCoefficients):
         """Find t and u together if it is due: ``inner``, which knows u given t, moves along.
 
         Returns the log of what it moves the evidence by: of rows that are learned together, after
-        what was known ``before`` of t, with the integral over it.
+        what was known ``before`` of t, with the integral over it; of others under the prior that
+        finds the next site.
         """
         if self.rows < self.due:
             return self, 0.0
         told, mean = self.told, self.mean
-        slope = told.shift - told.cross.T @ inner.coefficients() - told.precision @ mean
+        node = inner.central_ahead() if before is None else inner
+        slope = told.shift - told.cross.T @ node.coefficients() - told.precision @ mean
         covariance = self._invert(
-            told.precision - told.cross.T @ _solve(inner.central(), told.cross)
+            told.precision - told.cross.T @ _solve(node.central(), told.cross)
         )
         step = covariance @ slope
         step *= min(1.0, LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        known = inner.log_evidence
+        known = node.log_evidence
         move(inner, -told.cross @ step)
-        left = known - inner.log_evidence if math.isfinite(known) else 0.0
+        node = inner.central_ahead() if before is None else inner
+        left = known - node.log_evidence if math.isfinite(known) else 0.0
         found = replace(self, mean=mean + step, covariance=covariance)
         found = replace(found, due=self.rows + max(1.0, self.rows // GROWTH_DIVISOR))
         return found, left + (0.0 if before is None else found._integrate(before))
@@ -271,7 +282,7 @@ def move(inner: LinearPosterior, shift: Array) -> None:
         return
     data = inner.without_prior().factor
     data.moments[:, 0] += np.linalg.lstsq(data.root.T, shift, rcond=None)[0]
-    inner.keep(data, 0)
+    inner.replace_rows(data)
 
 
 def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
@@ -294,7 +305,7 @@ def _solve(node: LinearPosterior, cross: Array) -> Array:
 
 def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
     """Mean and variance (n,) of each eta with its own row."""
-    sites = moment_sites(known, rows.y, rows.mean, rows.variance, rows.weights)
+    sites = find_sites(known, "moments", rows.y, rows.mean, rows.variance, rows.weights)
     with np.errstate(divide="ignore"):
         before = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf)
     total = before + sites.precision
