@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from posterity import BayesianGeneralizedLinear
-from posterity.likelihoods import NegativeBinomial, Poisson, VonMises
+from posterity.likelihoods import NegativeBinomial, Poisson, VonMises, ZeroInflated
 from posterity.posteriors.phi import BelievedRows, LearnedParameter
 
 Array = np.ndarray[Any, Any]
@@ -95,3 +95,16 @@ def test_a_stream_of_angles_finds_their_concentration() -> None:
     both = (one.likelihood_parameters_["concentration"] for one in (model, fitted.fit(X, y)))
     known, exact = (one.median() for one in both)
     assert known == pytest.approx(exact, rel=0.1)
+
+
+def test_batches_of_zero_inflated_counts_stay_near_their_fit() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(98, 10))
+    y = rng.poisson(np.exp(0.3 + 0.5 * X[:, 0])) * (rng.random(98) < 0.7)
+    model = BayesianGeneralizedLinear(ZeroInflated(Poisson()))
+    for first in range(0, 98, 7):
+        model.partial_fit(X[first : first + 7], y[first : first + 7])
+    fit = BayesianGeneralizedLinear(ZeroInflated(Poisson())).fit(X, y)
+    ours, theirs = (one.likelihood_parameters_["zero_odds"] for one in (model, fit))
+    assert abs(np.log(ours.median() / theirs.median())) < 0.4
+    assert np.abs(model.coef_ - fit.coef_).max() < 0.1

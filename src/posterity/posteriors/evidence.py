@@ -272,7 +272,7 @@ class EvidencePosterior(EvidenceStream):
         self.settle()
 
     def replace_rows(self, rows: Factor) -> None:
-        """Know this factor of the rows in place of another one; a stream goes on under its prior."""
+        """As in the base; a stream goes on under its prior."""
         super().keep(rows, 0)
         state = self.state
         state.fresh = None

@@ -251,7 +251,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         mine, its = self.statistics, other.statistics
         theirs = other.inner.copy()
         if mine.phi is not None and its.phi is not None:
-            its.phi.move_to(mine.phi, theirs)
+            mine.log_sites += its.phi.move_to(mine.phi, theirs)
         self.inner.merge(theirs)
         mine.log_sites += its.log_sites
         mine.seen += its.seen
@@ -494,7 +494,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             way._close(rows)
             is_open = self.known.is_open(rows.y)  # no average over all ends
             way = replace(way, approximation="moments") if is_open else way
-            at_nodes = not is_open and len(rows) <= MOST_AT_NODES
+            first = self.statistics.seen == 0.0  # later ones meet what was found so
+            at_nodes = first and not is_open and len(rows) <= MOST_AT_NODES
         if near is not None:
             return way._fit_with_parameter(rows, near, FOR_NOW)[:2]
         trial, fit, _ = way._fit_with_parameter(rows, phi)
@@ -540,7 +541,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         """A copy that has learned rows together given the parameter, and their fit."""
         trial = self.copy()
         trial.statistics.phi = phi
-        self.statistics.phi.move_to(phi, trial.inner)
+        trial.statistics.log_sites += self.statistics.phi.move_to(phi, trial.inner)
         return trial, trial._fit_sites(rows, *how)
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:

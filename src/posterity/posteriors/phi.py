@@ -104,8 +104,12 @@ class ApartFromCoefficients:
         """What to try next, where this was found with ``last`` in force, and the state after it."""
         return self, steps
 
-    def move_to(self, near: Self, inner: LinearPosterior) -> None:
-        """Let ``inner`` say what it says of the coefficients given what is in force ``near``."""
+    def move_to(self, near: Self, inner: LinearPosterior) -> float:
+        """Let ``inner`` say what it says of the coefficients given what is in force ``near``.
+
+        Returns the log of what the evidence of ``inner`` loses, though it is of the same rows.
+        """
+        return 0.0
 
     def marginalize(self, inner: LinearPosterior) -> LinearPosterior:
         """What is known of the coefficients whatever t is, from what is known given t."""
