@@ -359,6 +359,12 @@ class GeneralizedPosterior(CorrectsSkewness):
         """True if rows that come one after another are kept, to be fitted together again."""
         return self.n_flat <= int(self.intercept) and super().keeps_first_rows
 
+    @property
+    def joins_batches(self) -> bool:  # type: ignore[override]
+        """True if few rows could leave open how parameters and coefficients grow together."""
+        phi = self.statistics.phi
+        return phi is not None and phi.moves_coefficients
+
     # ---- inner ---------------------------------------------------------------------------------
 
     def _count_until_turn(self, n: int) -> int:

@@ -146,7 +146,9 @@ class JointParameters(ApartFromCoefficients):
         find = inner.central_ahead if before is None else lambda: inner
         node = find()
         slope = told.shift - told.cross.T @ node.coefficients() - told.precision @ mean
-        covariance = self._invert(told.precision - told.cross.T @ _solve(node.central(), told.cross))
+        covariance = self._invert(
+            told.precision - told.cross.T @ _solve(node.central(), told.cross)
+        )
         step = covariance @ slope
         step *= min(1.0, LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
         left = move(inner, -told.cross @ step, find)
