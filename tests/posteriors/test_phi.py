@@ -107,7 +107,7 @@ def test_batches_under_several_parameters_stay_near_their_fit(likelihood: Any) -
     for first in range(0, 98, 7):
         model.partial_fit(X[first : first + 7], y[first : first + 7])
     fitted.fit(X, y)
-    assert_allclose(model.coef_, fitted.coef_, atol=0.05)
+    assert_allclose(model.coef_, fitted.coef_, atol=0.1)
     for name, exact in fitted.likelihood_parameters_.items():
         known = model.likelihood_parameters_[name]
         assert abs(np.log(known.median() / exact.median())) < 0.3
