@@ -62,7 +62,7 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
 # again soon. Standard deviations apart at which they agree nearly, and well enough for these.
-MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 4, 0.3, 0.15
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 12, 0.3, 0.15
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
