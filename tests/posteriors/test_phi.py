@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 from posterity import BayesianGeneralizedLinear
-from posterity.likelihoods import NegativeBinomial, Poisson, VonMises
+from posterity.likelihoods import NegativeBinomial, Ordinal, Poisson, VonMises, ZeroInflated
 from posterity.posteriors.phi import BelievedRows, LearnedParameter
 
 Array = np.ndarray[Any, Any]
@@ -95,3 +96,18 @@ def test_a_stream_of_angles_finds_their_concentration() -> None:
     both = (one.likelihood_parameters_["concentration"] for one in (model, fitted.fit(X, y)))
     known, exact = (one.median() for one in both)
     assert known == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("likelihood", [ZeroInflated(Poisson()), Ordinal(4)], ids=str)
+def test_batches_under_several_parameters_stay_near_their_fit(likelihood: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(98, 10))
+    y = np.minimum(rng.poisson(np.exp(0.7 + 0.5 * X[:, 0])) * (rng.random(98) < 0.7), 3)
+    model, fitted = (BayesianGeneralizedLinear(likelihood) for _ in range(2))
+    for first in range(0, 98, 7):
+        model.partial_fit(X[first : first + 7], y[first : first + 7])
+    fitted.fit(X, y)
+    assert_allclose(model.coef_, fitted.coef_, atol=0.1)
+    for name, exact in fitted.likelihood_parameters_.items():
+        known = model.likelihood_parameters_[name]
+        assert abs(np.log(known.median() / exact.median())) < 0.3

@@ -20,7 +20,7 @@ class SiteCode(NamedTuple):
     """A likelihood that the kernel knows, and the approximation of its sites."""
 
     code: int
-    parameters: tuple[float, float, float]
+    parameters: tuple[float, ...]
     moments: bool
 
 

@@ -147,9 +147,10 @@ class SitePath(RowPath):
         counts: Array,
         intercept: bool,
         names: Sequence[str] | None,
-        likelihood: tuple[int, tuple[float, float, float], bool],
+        likelihood: tuple[int, tuple[float, ...], bool],
         statistics: Any,
-        check_targets: Callable[[Array], None],
+        of_targets: Any,
+        nodes: Array | None = None,
     ) -> None: ...
     def believe(self, x: Row) -> tuple[float, float]: ...
     def name_labels(self, labels: Sequence[Hashable], flipped: bool) -> None: ...

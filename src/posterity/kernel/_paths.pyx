@@ -16,6 +16,7 @@ from libc.string cimport memcmp, memcpy
 cnp.import_array()
 
 include "_structures.pxi"
+include "_likelihoods.pxi"
 
 cdef extern from "posterity_one_site.h" nogil:
     enum: PK_LOGIT
@@ -24,9 +25,6 @@ cdef extern from "posterity_one_site.h" nogil:
     enum: PK_KINKED
     double PK_LOG_ROOT_2PI
     double PK_VAGUE_VARIANCE
-    ctypedef struct pk_likelihood:
-        int code, moments
-        double a, b, c
     Py_ssize_t PK_SITE_WORK_SIZE(pk_shape shape)
     void pk_append_one(double *T, double *row, pk_shape shape)
     double pk_predict_one(const double *T, double *row, pk_shape shape)

@@ -9,24 +9,23 @@ cdef class SitePath(RowPath):
 
     ``likelihood`` is (code, parameters, moments); ``statistics`` has the sums ``log_sites``, ``log_predictive``,
     ``seen`` and ``effective``, ``start``, the first rows as long as they are kept, and ``phi``, what is known of the
-    likelihood's parameter, where that is learned at these ``nodes`` (k, 3), parameters of the kernel's; ``check_targets``
-    refuses targets (1,) that the likelihood does not know.
+    likelihood's parameter, where that is learned: at these ``nodes`` (k, 3), parameters of the kernel's, or, without
+    these, as it does itself. ``of_targets`` is the likelihood as it was given, which refuses targets.
     """
 
     cdef pk_likelihood likelihood
-    cdef object statistics, check_targets
+    cdef object statistics, of_targets
     cdef double[:, ::1] nodes
     cdef double[::1] work, spare
     # Labels in order, and the target that each stands for.
     cdef object labels
     cdef dict targets
 
-    def __init__(self, triangle, counts, bint intercept, names, likelihood, statistics, check_targets, nodes=None):
+    def __init__(self, triangle, counts, bint intercept, names, likelihood, statistics, of_targets, nodes=None):
         RowPath.__init__(self, triangle, counts, intercept, names)
         code, parameters, moments = likelihood
-        self.likelihood.code, self.likelihood.moments = code, moments
-        self.likelihood.a, self.likelihood.b, self.likelihood.c = parameters
-        self.statistics, self.check_targets, self.nodes = statistics, check_targets, nodes
+        self.likelihood = _likelihood(code, parameters, moments)
+        self.statistics, self.of_targets, self.nodes = statistics, of_targets, nodes
         self.work, self.spare = _aligned(PK_SITE_WORK_SIZE(self.shape)), _aligned(self.shape.q * self.shape.ld)
         self.labels, self.targets = (), {}
 
@@ -37,7 +36,7 @@ cdef class SitePath(RowPath):
         if not self._knows(y):
             if not fabs(y) <= LARGEST:
                 raise ValueError(_complaint("y", y))
-            self.check_targets(np.array([y]))
+            self.of_targets.check_targets(np.array([y]))
         self._ask_what_waits()
         if self.scales is not None:
             self.scales.bind()
@@ -63,7 +62,12 @@ cdef class SitePath(RowPath):
         self._refuse_overflow(sqrt(precision), target)
         if phi is not None and weight > 0.0:
             row = np.array(self.buffer[self.intercept : self.shape.p])
-            learned = phi.add(weight * self._look_at_nodes(y, mean, variance), 1.0)
+            if self.nodes is not None:
+                learned = phi.add(weight * self._look_at_nodes(y, mean, variance), 1.0)
+            else:
+                told = [np.array([one]) for one in (y, mean, variance, weight)]
+                # Coefficients that move are no longer those that parameters met.
+                learned = phi.learn_row(self.of_targets, *told, np.asarray(row[: 0 if self.forgets else row.shape[0]]))
         if precision > 0.0 and self._is_due(1.0):
             return False
         # Asked last: whoever reads Python's objects, as above, may have let another thread learn or close this.

@@ -5,7 +5,7 @@ Array = NDArray[np.float64]
 
 def find_sites(
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     moments: bool,
     y: Array,
     mean: Array,
@@ -14,7 +14,7 @@ def find_sites(
 ) -> tuple[Array, Array, Array]: ...
 def find_moments(
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     y: Array,
     mean: Array,
     variance: Array,
@@ -22,7 +22,7 @@ def find_moments(
 ) -> tuple[Array, Array, Array]: ...
 def match_rows(
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     y: Array,
     fit: Array,
     leverage: Array,
@@ -36,7 +36,7 @@ def expected_labels(mean: Array, variance: Array) -> tuple[Array, Array]: ...
 def learn_sites(
     triangle: Array,
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     moments: bool,
     X: Array,
     y: Array,
@@ -56,7 +56,7 @@ class SiteSweeps:
         self,
         before: Array,
         code: int,
-        parameters: tuple[float, float, float],
+        parameters: tuple[float, ...],
         X: Array,
         y: Array,
         weights: Array,
@@ -68,7 +68,7 @@ class SiteSweeps:
 
 def working_rows(
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     y: Array,
     eta: Array,
     weights: Array | None,
@@ -77,7 +77,7 @@ def working_rows(
 ) -> tuple[float, float]: ...
 def total_density(
     code: int,
-    parameters: tuple[float, float, float],
+    parameters: tuple[float, ...],
     y: Array,
     eta: Array,
     weights: Array | None,

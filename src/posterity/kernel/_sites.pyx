@@ -8,12 +8,9 @@ cimport numpy as cnp
 cnp.import_array()
 
 include "_structures.pxi"
+include "_likelihoods.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
-    enum: PK_LINEAR_COUNTS
-    ctypedef struct pk_likelihood:
-        int code, moments
-        double a, b, c
     ctypedef struct pk_predictions_out:
         double *mean
         double *variance
@@ -66,15 +63,6 @@ cdef extern from "posterity_working_rows.h" nogil:
     void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
     void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
-
-
-cdef pk_likelihood _likelihood(int code, object parameters, bint moments) except *:
-    cdef pk_likelihood likelihood
-    if not 1 <= code <= PK_LINEAR_COUNTS:
-        raise ValueError(f"the kernel knows no likelihood {code}")
-    likelihood.code, likelihood.moments = code, moments
-    likelihood.a, likelihood.b, likelihood.c = parameters
-    return likelihood
 
 
 cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) except? NULL:

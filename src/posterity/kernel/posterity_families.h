@@ -6,14 +6,26 @@
 #include "posterity_lanes.h"
 
 enum { PK_LOGIT = 1, PK_PROBIT, PK_POISSON, PK_NEGATIVE_BINOMIAL, PK_GAUSSIAN, PK_STUDENT_T, PK_KINKED, PK_GAMMA,
-       PK_POWER_OF_MEAN, PK_WEIBULL, PK_LOG_LOGISTIC, PK_LOG_NORMAL, PK_BETA, PK_BETA_BINOMIAL, PK_LINEAR_COUNTS };
+       PK_POWER_OF_MEAN, PK_WEIBULL, PK_LOG_LOGISTIC, PK_LOG_NORMAL, PK_BETA, PK_BETA_BINOMIAL, PK_LINEAR_COUNTS,
+       PK_DIRECTIONS, PK_RATINGS };
+/* One of these beside the code of counts or amounts: zeros have a reason of their own, too, or only that. */
+enum { PK_BASE = 31, PK_INFLATED = 32, PK_HURDLE = 64 };
 
 /* code and parameters: the dispersion; the precision; df, scale, log constant; slopes below and above, log constant; the
- * shape; dispersion and power; shape; shape; scale; precision; precision and trials; excess. */
+ * shape; dispersion and power; shape; shape; scale; precision; precision and trials; excess; concentration and log
+ * constant; number of levels and whether the link is probit. Of zeros the third is the log of their odds. */
+enum { PK_MOST_CUTS = 15 };
 typedef struct {
     int code, moments;
     double a, b, c;
+    double cuts[PK_MOST_CUTS]; /* between ratings */
 } pk_likelihood;
+
+/* True of likelihoods that are looked at in all lanes here. */
+PK_INLINE int pk_is_family(const pk_likelihood *l)
+{
+    return l->code >= PK_GAMMA && l->code <= PK_DIRECTIONS;
+}
 
 /* Beyond this the square of exp, times that of a shape, overflows. */
 #define PK_LARGEST_FACTOR 300.0
@@ -31,6 +43,12 @@ typedef struct {
 PK_INLINE double pk_log1p_exp(double x)
 {
     return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+PK_INLINE double pk_sigmoid(double x)
+{
+    double e = exp(-fabs(x));
+    return (x > 0.0 ? 1.0 : e) / (1.0 + e);
 }
 
 PK_INLINE pk_vector pk_all(double x)
@@ -122,6 +140,8 @@ static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y, const 
         return lgamma(a) - pk_log(y) - pk_log(1.0 - y);
     case PK_BETA_BINOMIAL:
         return lgamma(l->b + 1.0) + lgamma(a) - lgamma(l->b + a) - PK_LOG_GAMMA(y + 1.0) - PK_LOG_GAMMA(l->b - y + 1.0);
+    case PK_DIRECTIONS:
+        return pk_all(-l->b);
     default:
         return y * (log(a) - log1p(a)) - PK_LOG_GAMMA(y + 1.0);
     }
@@ -171,6 +191,20 @@ PK_INLINE pk_look pk_look_at_amounts(const pk_likelihood *l, pk_vector y, pk_vec
                      pk_max(second * usual - first * share, PK_LEAST_BEND * usual)};
 }
 
+/* Angles around the direction 2 arctan(eta). */
+PK_INLINE pk_look pk_look_at_directions(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    pk_look look;
+    for (int lane = 0; lane < PK_LANES; lane++) {
+        double off = y[lane] - 2.0 * atan(eta[lane]), turn = 2.0 / (1.0 + eta[lane] * eta[lane]);
+        double usual = l->a * turn * turn, near = cos(off), slope = l->a * turn * sin(off);
+        look.density[lane] = l->a * (near - 1.0);
+        look.slope[lane] = slope;
+        look.curvature[lane] = fmax(usual * near + slope * turn * eta[lane], PK_LEAST_BEND * usual);
+    }
+    return look;
+}
+
 PK_INLINE pk_look pk_look_at_family(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
     double a = l->a;
@@ -195,6 +229,8 @@ PK_INLINE pk_look pk_look_at_family(const pk_likelihood *l, pk_vector y, pk_vect
         return (pk_look){-0.5 * off * off, off / a, pk_all(1.0 / (a * a))};
     case PK_LINEAR_COUNTS:
         return pk_look_at_clusters(l, y, eta);
+    case PK_DIRECTIONS:
+        return pk_look_at_directions(l, y, eta);
     default:
         return pk_look_at_shares(l, y, eta);
     }

@@ -38,6 +38,50 @@ PK_INLINE double pk_log_tail(double z)
 
 /* ---- densities and derivatives -------------------------------------------------------------------- */
 
+/* Log of the normal probability between two ends, from the nearer tail. */
+PK_INLINE double pk_log_between(double low, double high)
+{
+    double more = pk_log_tail(low > 0.0 ? low : -high), less = pk_log_tail(low > 0.0 ? high : -low);
+    return more + log1p(-exp(less - more));
+}
+
+/* The cut points below and above a rating, seen from eta. */
+PK_INLINE void pk_find_cuts(const pk_likelihood *l, double y, double eta, double *low, double *high)
+{
+    int level = (int)y;
+    *low = level > 0 ? l->cuts[level - 1] - eta : -INFINITY;
+    *high = level < l->a - 1.0 ? l->cuts[level] - eta : INFINITY;
+}
+
+/* Of ratings (McCullagh 1980). */
+PK_INLINE double pk_rating_density(const pk_likelihood *l, double y, double eta)
+{
+    double low, high;
+    pk_find_cuts(l, y, eta, &low, &high);
+    return l->b > 0.0 ? pk_log_between(low, high) : -pk_log1p_exp(-high) - pk_log1p_exp(low);
+}
+
+PK_INLINE void pk_rating_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+{
+    double low, high;
+    pk_find_cuts(l, y, eta, &low, &high);
+    if (l->b > 0.0) {
+        double log = PK_LOG_ROOT_2PI + pk_log_between(low, high);
+        double below = exp(-0.5 * low * low - log), above = exp(-0.5 * high * high - log);
+        double bend = (above > 0.0 ? high * above : 0.0) - (below > 0.0 ? low * below : 0.0);
+        *slope = below - above;
+        *curvature = fmin(fmax(*slope * *slope + bend, 0.0), 1.0);
+        return;
+    }
+    *slope = pk_sigmoid(high) - pk_sigmoid(-low);
+    *curvature = pk_sigmoid(high) * pk_sigmoid(-high) + pk_sigmoid(low) * pk_sigmoid(-low);
+}
+
+/* The same three of zeros with a reason of their own; see below. */
+static double pk_zeros_constant(const pk_likelihood *l, double y);
+static double pk_zeros_density(const pk_likelihood *l, double y, double eta);
+static void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature);
+
 /* True if the target is eta plus noise. */
 PK_INLINE int pk_is_noise(const pk_likelihood *l)
 {
@@ -57,11 +101,16 @@ PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
     case PK_STUDENT_T:
     case PK_KINKED:
         return l->c;
+    case PK_RATINGS: {
+        double low, high;
+        pk_find_cuts(l, y, 0.0, &low, &high);
+        return l->b > 0.0 ? 0.0 : log(-expm1(low - high));
+    }
     case PK_LOGIT:
     case PK_PROBIT:
         return 0.0;
     default:
-        return pk_family_constants(l, pk_all(y), NULL)[0];
+        return l->code > PK_BASE ? pk_zeros_constant(l, y) : pk_family_constants(l, pk_all(y), NULL)[0];
     }
 }
 
@@ -87,8 +136,10 @@ PK_INLINE double pk_log_density(const pk_likelihood *l, double y, double eta)
         return -0.5 * (l->a + 1.0) * log1p(off * off / l->a);
     case PK_KINKED:
         return off >= 0.0 ? -l->a * off : l->b * off;
+    case PK_RATINGS:
+        return pk_rating_density(l, y, eta);
     default:
-        return pk_family_densities(l, pk_all(y), pk_all(eta))[0];
+        return l->code > PK_BASE ? pk_zeros_density(l, y, eta) : pk_family_densities(l, pk_all(y), pk_all(eta))[0];
     }
 }
 
@@ -125,6 +176,9 @@ PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, doub
         *slope = l->a * (y - eta);
         *curvature = l->a;
         return;
+    case PK_RATINGS:
+        pk_rating_derivatives(l, y, eta, slope, curvature);
+        return;
     case PK_STUDENT_T:
     case PK_KINKED: {
         double off = y - eta, weight = (l->a + 1.0) / (l->a * l->b * l->b + off * off);
@@ -133,6 +187,10 @@ PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, doub
         return;
     }
     default: {
+        if (l->code > PK_BASE) {
+            pk_zeros_derivatives(l, y, eta, slope, curvature);
+            return;
+        }
         pk_vector slopes, curvatures;
         pk_family_derivatives(l, pk_all(y), pk_all(eta), &slopes, &curvatures);
         *slope = slopes[0];
@@ -141,15 +199,86 @@ PK_INLINE void pk_derivatives(const pk_likelihood *l, double y, double eta, doub
     }
 }
 
+/* ---- zeros with a reason of their own ------------------------------------------------------------------- */
+
+PK_INLINE pk_likelihood pk_without_zeros(const pk_likelihood *l)
+{
+    pk_likelihood base = *l;
+    base.code &= PK_BASE;
+    return base;
+}
+
+/* Log of the probability of 0; amounts have none. */
+PK_INLINE double pk_log_none(const pk_likelihood *base, double eta)
+{
+    int counts = base->code == PK_POISSON || base->code == PK_NEGATIVE_BINOMIAL || base->code == PK_LINEAR_COUNTS;
+    return counts ? pk_log_constant(base, 0.0) + pk_log_density(base, 0.0, eta) : -INFINITY;
+}
+
+static double pk_zeros_constant(const pk_likelihood *l, double y)
+{
+    pk_likelihood base = pk_without_zeros(l);
+    double other = -pk_log1p_exp(l->c);
+    if (y == 0.0)
+        return l->code & PK_HURDLE ? -pk_log1p_exp(-l->c) : other;
+    return other + pk_log_constant(&base, y);
+}
+
+static double pk_zeros_density(const pk_likelihood *l, double y, double eta)
+{
+    pk_likelihood base = pk_without_zeros(l);
+    int inflated = l->code & PK_INFLATED;
+    if (y == 0.0 && !inflated)
+        return 0.0;
+    if (y > 0.0 && inflated)
+        return pk_log_density(&base, y, eta);
+    double none = pk_log_none(&base, eta);
+    if (inflated)
+        return fmax(none, l->c) + log1p(exp(-fabs(none - l->c)));
+    /* A count too rare for floats is 1, if it is not 0. */
+    double some = none < 0.0 ? log(-expm1(none)) : pk_log_constant(&base, 1.0) + pk_log_density(&base, 1.0, eta);
+    return pk_log_density(&base, y, eta) - some;
+}
+
+static void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+{
+    pk_likelihood base = pk_without_zeros(l);
+    int inflated = l->code & PK_INFLATED;
+    *slope = *curvature = 0.0;
+    if (y == 0.0 && !inflated)
+        return;
+    pk_derivatives(&base, y, eta, slope, curvature);
+    if (y > 0.0 && inflated)
+        return;
+    double none = pk_log_none(&base, eta), fall, bend;
+    if (inflated) { /* which reason it has turns with eta, too */
+        double own = pk_sigmoid(none - l->c);
+        bend = own * (*curvature - (1.0 - own) * *slope * *slope);
+        *slope *= own;
+    } else if (none == -INFINITY) {
+        return;
+    } else if (none < 0.0) { /* the log of 1 - P(0) has slope -odds fall */
+        double odds = 1.0 / expm1(-none);
+        pk_derivatives(&base, 0.0, eta, &fall, &bend);
+        *slope += odds * fall;
+        bend = *curvature + odds * bend - odds * (1.0 + odds) * fall * fall;
+    } else {
+        *slope = y - 1.0;
+        bend = 0.0;
+    }
+    *curvature = fmax(bend, 0.0);
+}
+
 /* ---- modes -------------------------------------------------------------------------------------------- */
 
 /* Where to begin: where the count's own rate and the belief meet. */
 PK_INLINE double pk_mode_start(const pk_likelihood *l, double y, double mean, double pull)
 {
     double known = y + 0.5;
-    if (l->code != PK_POISSON && l->code != PK_NEGATIVE_BINOMIAL)
+    int code = y > 0.0 ? l->code & PK_BASE : l->code;
+    if (code != PK_POISSON && code != PK_NEGATIVE_BINOMIAL)
         return mean;
-    if (l->code == PK_NEGATIVE_BINOMIAL)
+    if (code == PK_NEGATIVE_BINOMIAL)
         known /= 1.0 + l->a * known;
     known *= pull;
     return known < 1e-3 ? mean : (mean + known * log(y + 0.5)) / (1.0 + known);

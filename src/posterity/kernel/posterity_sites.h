@@ -75,7 +75,7 @@ PK_INLINE pk_vector pk_log_densities(const pk_likelihood *l, pk_vector y, pk_vec
         pk_vector excess = eta + log(l->a), both = pk_log1p_exp_down(-pk_abs(excess));
         return -y * (pk_max(-excess, zero) + both) - (pk_max(excess, zero) + both) / l->a;
     }
-    if (l->code >= PK_GAMMA)
+    if (pk_is_family(l))
         return pk_family_densities(l, y, eta);
     return (pk_vector){PK_EACH_LANE(PK_DENSITY_OF)};
 }

@@ -51,7 +51,7 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
         pk_vector rate = pk_exp_any(eta);
         *slope = y - rate;
         *curvature = rate;
-    } else if (l->code >= PK_GAMMA) {
+    } else if (pk_is_family(l)) {
         pk_family_derivatives(l, y, eta, slope, curvature);
     } else {
         for (int lane = 0; lane < PK_LANES; lane++) {
@@ -72,7 +72,7 @@ PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const 
         return -PK_LOG_GAMMA(y + 1.0);
     if (l->code == PK_NEGATIVE_BINOMIAL)
         return PK_LOG_GAMMA(y + 1.0 / l->a) - lgamma(1.0 / l->a) - PK_LOG_GAMMA(y + 1.0);
-    if (l->code >= PK_GAMMA)
+    if (pk_is_family(l))
         return pk_family_constants(l, y, falls);
     if (l->code <= PK_PROBIT)
         return pk_all(0.0);
@@ -81,7 +81,7 @@ PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const 
 
 PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
-    if (l->code >= PK_GAMMA)
+    if (pk_is_family(l))
         return pk_look_at_family(l, y, eta);
     pk_look look = {.density = pk_log_densities(l, y, eta)};
     pk_all_derivatives(l, y, eta, &look.slope, &look.curvature);

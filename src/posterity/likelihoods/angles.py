@@ -12,7 +12,12 @@ from scipy.special import i0e
 
 from posterity.distributions.any_mixture import solved_quantile
 from posterity.likelihoods.frozen import freeze
-from posterity.likelihoods.likelihood import ParametricLikelihood, keep_positive, named_row
+from posterity.likelihoods.likelihood import (
+    Kernel,
+    ParametricLikelihood,
+    keep_positive,
+    named_row,
+)
 from posterity.likelihoods.parameter import Parameter
 
 Array = NDArray[np.float64]
@@ -49,10 +54,16 @@ class VonMises(ParametricLikelihood):
 
     concentration: float | None = None
 
+    @property
+    def kernel_code(self) -> Kernel:
+        """The kernel has it built in."""
+        k = self.concentration
+        return Kernel(16, (k, 0.0 if k is None else _compute_log_constant(k), 0.0))
+
     def log_density(self, y: Array, eta: Array) -> Array:
         """concentration cos(y - 2 arctan(eta)) - log(2 pi I0(concentration))."""
         off, k = y - 2.0 * np.arctan(eta), self.known
-        return k * (np.cos(off) - 1.0) - np.log(2.0 * np.pi * i0e(k))
+        return k * (np.cos(off) - 1.0) - _compute_log_constant(k)
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """concentration turn sin(off), with turn = 2 / (1 + eta^2), and its curvature."""
@@ -78,6 +89,10 @@ class VonMises(ParametricLikelihood):
             "a direction under VonMises must lie from -pi to pi: of degrees give "
             "numpy.radians(degrees), and subtract 2 pi of what is above pi",
         )
+
+
+def _compute_log_constant(concentration: Any) -> Any:
+    return np.log(2.0 * np.pi * i0e(concentration))
 
 
 class Directions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -30,13 +31,13 @@ FARTHEST, HALVINGS = 700.0, 64
 
 
 class Kernel(NamedTuple):
-    """Code and parameters, up to three, of a likelihood that compiled code knows.
+    """Code and parameters, three and any cut points, of a likelihood that compiled code knows.
 
-    The first is None where it is learned.
+    Those that are learned are None, or not there.
     """
 
     code: int
-    parameters: tuple[Any, float, float] = (0.0, 0.0, 0.0)
+    parameters: tuple[Any, ...] = (0.0, 0.0, 0.0)
 
 
 class Likelihood:
@@ -171,13 +172,8 @@ class Likelihood:
 
         By differences of the log density, of five points, to about nine digits.
         """
-        points = np.multiply.outer(STEP * np.arange(-2, 3), np.ones(np.shape(eta))) + eta
-        with np.errstate(all="ignore"):
-            # All at once: making one of SciPy's distributions takes most of the time.
-            far_below, below, here, above, far_above = self.log_density(y, points)
-            slope = (far_below - 8.0 * below + 8.0 * above - far_above) / (12.0 * STEP)
-            bend = far_below - 16.0 * below + 30.0 * here - 16.0 * above + far_above
-        curvature = np.maximum(bend / (12.0 * STEP * STEP), 0.0)
+        slope, bend = find_differences(lambda points: self.log_density(y, points), eta)
+        curvature = np.maximum(-bend, 0.0)
         known = np.isfinite(slope) & np.isfinite(curvature)
         return np.where(known, slope, 0.0), np.where(known, curvature, 0.0)
 
@@ -262,6 +258,17 @@ class ParametricLikelihood(Likelihood):
     def _read_parameter(self) -> tuple[str, Any]:
         assert self.parameter is not None
         return self.parameter.name, getattr(self, self.parameter.name)
+
+
+def find_differences(function: Callable[[Array], Array], eta: Array) -> tuple[Array, Array]:
+    """First and second derivative (n,) by differences of five points, to about nine digits."""
+    points = np.multiply.outer(STEP * np.arange(-2, 3), np.ones(np.shape(eta))) + eta
+    with np.errstate(all="ignore"):
+        # All at once: making one of SciPy's distributions takes most of the time.
+        far_below, below, here, above, far_above = function(points)
+        slope = (far_below - 8.0 * below + 8.0 * above - far_above) / (12.0 * STEP)
+        bend = far_below - 16.0 * below + 30.0 * here - 16.0 * above + far_above
+    return slope, -bend / (12.0 * STEP * STEP)
 
 
 def keep_positive(curvature: Array, usual: Array) -> Array:

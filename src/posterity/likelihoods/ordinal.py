@@ -15,7 +15,7 @@ from posterity.distributions.row_distribution import CountDistribution
 from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
-from posterity.likelihoods.likelihood import Likelihood, named_row
+from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.likelihoods.parameter import LogNormalParameter
 
@@ -26,6 +26,8 @@ SD = 1.5
 LEAST_PROBABILITY = 1e-300
 # The log odds of what is certain.
 FARTHEST = 1e4
+# Compiled code has room for so many cut points.
+MOST_CUTS = 15
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,14 @@ class Ordinal(Likelihood):
             )
         if gaps.ndim == 1:  # so that equal ones are equal
             object.__setattr__(self, "gaps", tuple(gaps.tolist()))
+
+    @property
+    def kernel_code(self) -> Kernel | None:
+        """The kernel has it built in, for up to 16 levels."""
+        if self.levels > MOST_CUTS + 1:
+            return None
+        cuts = () if self.learns_parameter else self.cut_points.tolist()
+        return Kernel(17, (self.levels, float(self.link == "probit"), 0.0, *cuts))
 
     @property
     def parameters(self) -> tuple[LogNormalParameter, ...]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.likelihoods.likelihood import named_row
+from posterity.likelihoods.likelihood import Kernel, named_row
 from posterity.likelihoods.wrapped import Wrapped
 
 Array = NDArray[np.float64]
@@ -57,6 +57,12 @@ class Truncated(Wrapped):
         super().__post_init__()
         if not self.low < self.high:
             raise ValueError(f"low is {self.low}, and high is {self.high}: low must be less")
+
+    @property
+    def kernel_code(self) -> Kernel | None:
+        """Counts of those who came are those behind a hurdle that all have taken."""
+        only_zeros = 0.0 < self.low <= 1.0 and self.high == np.inf
+        return self._add_zeros((3, 4), 64, -np.inf) if only_zeros else None
 
     def log_density(self, y: Array, eta: Array) -> Array:
         """Log density less the log of the probability between the limits."""

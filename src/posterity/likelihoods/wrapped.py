@@ -8,13 +8,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.likelihoods.likelihood import Likelihood, TargetError
+from posterity.likelihoods.likelihood import Kernel, Likelihood, TargetError
 from posterity.likelihoods.parameter import LogNormalParameter
 
 Array = NDArray[np.float64]
 
 # The least distance of two logs whose difference has a log.
 LEAST_GAP = 1e-300
+# Codes in compiled code: of counts, and of those and amounts, which are never 0.
+COUNTS, SOME = (3, 4, 15), (3, 4, 8, 10, 11, 12, 13, 15)
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,13 @@ class Wrapped(Likelihood):
     def closeness(self) -> float:
         """That of differences."""
         return max(1e-9, self.likelihood.closeness)
+
+    def _add_zeros(self, known: tuple[int, ...], kind: int, log_odds: Any) -> Kernel | None:
+        """The likelihood's code, if it is one of those known, with zeros of their own."""
+        inner = self.likelihood.kernel_code
+        if inner is None or inner.code not in known:
+            return None
+        return Kernel(inner.code + kind, (*inner.parameters[:2], log_odds))
 
     def _check_some(self, y: Array, some: NDArray[np.bool_]) -> None:
         """Raise ``TargetError`` for the first of some targets that the likelihood does not know."""

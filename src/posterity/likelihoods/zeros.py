@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from posterity.distributions.with_zeros import CountsWithZeros, WithZeros
-from posterity.likelihoods.likelihood import named_row
+from posterity.likelihoods.likelihood import Kernel, find_differences, named_row
 from posterity.likelihoods.parameter import LogNormalParameter
-from posterity.likelihoods.wrapped import Wrapped
+from posterity.likelihoods.wrapped import COUNTS, SOME, Wrapped
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ class Zeros(Wrapped):
     without_maximum: ClassVar[str] = "zeros alone"
     # Of the log odds of a zero, before data.
     prior: ClassVar[LogNormalParameter]
+    # Codes of likelihoods in compiled code that it may be of, and what is added to them.
+    compiled: ClassVar[tuple[tuple[int, ...], int]]
 
     zero_odds: Any = None
 
@@ -42,6 +44,12 @@ class Zeros(Wrapped):
         """The same with these values (d,) of the open parameters, or those of each row (n, d)."""
         known = super().with_parameter(value)
         return known if self.zero_odds is not None else replace(known, zero_odds=value[..., -1])
+
+    @property
+    def kernel_code(self) -> Kernel | None:
+        """That of the likelihood, if the kernel knows its zeros."""
+        odds = self.zero_odds
+        return self._add_zeros(*self.compiled, None if odds is None else np.log(odds))
 
     def of_rows(self, rows: Any) -> Self:
         """The same with the parameters of these rows, where each row has its own."""
@@ -101,6 +109,7 @@ class ZeroInflated(Zeros):
     """
 
     prior: ClassVar[LogNormalParameter] = LogNormalParameter("zero_odds", -1.0, 1.5)
+    compiled: ClassVar[tuple[tuple[int, ...], int]] = COUNTS, 32
 
     def log_zero(self, eta: Array) -> Array:
         """log(p + (1 - p) f(0))."""
@@ -154,6 +163,7 @@ class Hurdle(Zeros):
     """
 
     prior: ClassVar[LogNormalParameter] = LogNormalParameter("zero_odds", 0.0, 2.0)
+    compiled: ClassVar[tuple[tuple[int, ...], int]] = SOME, 64
 
     def log_zero(self, eta: Array) -> Array:
         """log p."""
@@ -161,9 +171,19 @@ class Hurdle(Zeros):
 
     def log_positive(self, eta: Array) -> Array:
         """log((1 - p) / (1 - F(0)))."""
+        return np.asarray(log_expit(-np.log(self.zero_odds)) - self._log_some(eta))
+
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
+        """The likelihood's, those of log(1 - F(0)) by differences; zeros say nothing of eta."""
+        slope, curvature = self.likelihood.derivatives(np.where(y == 0.0, 1.0, y), eta)
+        rise, bend = find_differences(self._log_some, eta)
+        above, curved = np.isfinite(rise) & (y > 0.0), np.maximum(curvature + bend, 0.0)
+        return np.where(above, slope - rise, 0.0), np.where(above, curved, 0.0)
+
+    def _log_some(self, eta: Array) -> Array:
+        """log(1 - F(0))."""
         # A count too rare for floats is 1, if it is not 0.
-        above = self._tail(self.likelihood.log_tails(np.zeros(()), eta)[1], np.ones(()), eta)
-        return np.asarray(log_expit(-np.log(self.zero_odds)) - above)
+        return self._tail(self.likelihood.log_tails(np.zeros(()), eta)[1], np.ones(()), eta)
 
     def start(self, y: Array) -> Array:
         """Starting values of the likelihood: zeros, which say nothing of eta, have the mean."""

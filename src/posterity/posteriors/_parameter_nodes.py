@@ -88,10 +88,11 @@ def _take_over(
     posterior: Any, known: JointParameters, mean: Array, slopes: Array, log_integral: float
 ) -> Any:
     """``posterior`` with coefficients of this mean, and slopes (p, d) in the parameters."""
-    root = posterior.inner.central().factor.root
+    inner = posterior.inner
+    root = inner.central().factor.root
     pulled = root.T @ (root @ slopes)
     cross, precision = -pulled, np.linalg.inv(known.covariance) + slopes.T @ pulled
-    move(posterior.inner, root.T @ (root @ (mean - posterior.inner.coefficients())))
+    move(inner, root.T @ (root @ (mean - inner.coefficients())), lambda: inner)
     told = Quadratic(precision, cross, precision @ known.mean + cross.T @ mean)
     posterior.statistics.phi = replace(known, told=told)
     posterior.statistics.log_sites += log_integral - posterior.log_evidence

@@ -129,6 +129,8 @@ class KeepsFirstRows(LinearPosterior):
     keeps_start: bool
     # Mean variance of their linear predictors below which there are enough of them.
     sure: ClassVar[float] = LARGEST_MEAN_VARIANCE
+    # True if rows that come together are fitted with those that are kept at once.
+    joins_batches: ClassVar[bool] = False
 
     @property
     def keeps_first_rows(self) -> bool:
@@ -165,11 +167,14 @@ class KeepsFirstRows(LinearPosterior):
             self._in_order(rows)
             return
         trial, starts = self.copy(), self.keeps_first_rows
-        first = trial._together, trial._start_with
-        learn, keep = first if fits else (trial._learn_at_once, trial._keep)
-        learn(rows)
-        if starts:
-            keep(rows)
+        if not fits and starts and self.joins_batches and self.statistics.start is not None:
+            trial._keep(rows, now=True)
+        else:
+            first = trial._together, trial._start_with
+            learn, keep = first if fits else (trial._learn_at_once, trial._keep)
+            learn(rows)
+            if starts:
+                keep(rows)
         self.copy_from(trial)
 
     def _in_order(self, rows: SiteRows) -> list[Any]:

@@ -271,6 +271,14 @@ class EvidencePosterior(EvidenceStream):
         self.state.clock[0] = max(self.state.clock[0] - n_gone, 0) if rows.seen else 0
         self.settle()
 
+    def replace_rows(self, rows: Factor) -> None:
+        """As in the base; a stream goes on under its prior."""
+        super().keep(rows, 0)
+        state = self.state
+        state.fresh = None
+        if state.stream is not None:
+            state.stream = self.make_nodes(state.stream.choice)
+
     def merge(self, other: Self) -> None:
         """Learn all that ``other`` learned; the prior is then learned from both."""
         super().merge(other)

@@ -381,6 +381,10 @@ class LinearPosterior:
         left.merge(rows)
         self.factor.copy_from(left)
 
+    def replace_rows(self, rows: Factor) -> None:
+        """Know this factor of the rows in place of another one of the same rows."""
+        self.keep(rows, 0)
+
     # ---- as the posterior of site rows ---------------------------------------------------------
 
     # True if the prior is chosen by the rows.

@@ -62,7 +62,7 @@ Array = NDArray[np.float64]
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
 # again soon. Standard deviations apart at which they agree nearly, and well enough for these.
-MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 4, 0.3, 0.15
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 12, 0.3, 0.15
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
@@ -251,7 +251,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         mine, its = self.statistics, other.statistics
         theirs = other.inner.copy()
         if mine.phi is not None and its.phi is not None:
-            its.phi.move_to(mine.phi, theirs)
+            mine.log_sites += its.phi.move_to(mine.phi, theirs)
         self.inner.merge(theirs)
         mine.log_sites += its.log_sites
         mine.seen += its.seen
@@ -297,9 +297,8 @@ class GeneralizedPosterior(CorrectsSkewness):
     @property
     def _has_site_path(self) -> bool:
         """True if compiled code knows the likelihood, and one factor learns the site rows."""
-        one, phi = self.inner.memory.compiles_sites or not self.learns_prior, self.statistics.phi
-        joint = phi is not None and phi.moves_coefficients
-        return one and self.likelihood.kernel_code is not None and not joint
+        one = self.inner.memory.compiles_sites or not self.learns_prior
+        return one and self.likelihood.kernel_code is not None
 
     def row_path(self, names: Sequence[str] | None) -> RowPath:
         """The compiled path, a :class:`SitePath` where it predicts at least; else it only reads."""
@@ -308,7 +307,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             return Factor(self.n_coefficients).row_path(self.intercept, names)
         site, phi = SiteCode(*code, self.approximation == "moments"), self.statistics.phi
         nodes = None if phi is None else phi.compile_nodes(self.likelihood)
-        how = site, self.statistics, self.likelihood.check_targets, nodes
+        how = site, self.statistics, self.likelihood, nodes
         return inner.open_path(SitePath, names, *how)
 
     def linear_predictor(self, X: Array, offsets: Array | None = None) -> RowDistribution:
@@ -358,6 +357,12 @@ class GeneralizedPosterior(CorrectsSkewness):
     def keeps_first_rows(self) -> bool:
         """True if rows that come one after another are kept, to be fitted together again."""
         return self.n_flat <= int(self.intercept) and super().keeps_first_rows
+
+    @property
+    def joins_batches(self) -> bool:  # type: ignore[override]
+        """True if few rows could leave open how parameters and coefficients grow together."""
+        phi = self.statistics.phi
+        return phi is not None and phi.moves_coefficients
 
     # ---- inner ---------------------------------------------------------------------------------
 
@@ -476,7 +481,7 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        if len(rows) > 1 and self.known.is_open(rows.y):
+        if self.known.is_open(rows.y):
             self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)
@@ -494,7 +499,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             way._close(rows)
             is_open = self.known.is_open(rows.y)  # no average over all ends
             way = replace(way, approximation="moments") if is_open else way
-            at_nodes = not is_open and len(rows) <= MOST_AT_NODES
+            first = self.statistics.seen == 0.0  # later ones meet what was found so
+            at_nodes = first and not is_open and len(rows) <= MOST_AT_NODES
         if near is not None:
             return way._fit_with_parameter(rows, near, FOR_NOW)[:2]
         trial, fit, _ = way._fit_with_parameter(rows, phi)
@@ -540,7 +546,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         """A copy that has learned rows together given the parameter, and their fit."""
         trial = self.copy()
         trial.statistics.phi = phi
-        self.statistics.phi.move_to(phi, trial.inner)
+        trial.statistics.log_sites += self.statistics.phi.move_to(phi, trial.inner)
         return trial, trial._fit_sites(rows, *how)
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
-from posterity.likelihoods.sites import moment_sites
+from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.phi import (
     MOST_VALUES,
@@ -45,6 +45,8 @@ LARGEST_VARIANCE = 16.0
 MOST_FALL, HALVINGS = 16.0, 20
 # Averages over an eta that hardly any row has told of would be those of rates beyond all bounds.
 MOST_VARIANCE = 1.0
+# Singular values of a triangle, relative to the largest, that are none.
+ROUNDING = 1e-10
 # Both are found together whenever rows have grown by this share.
 GROWTH_DIVISOR = 32
 
@@ -99,11 +101,19 @@ class JointParameters(ApartFromCoefficients):
         """The number of rows still to come before other values are in force."""
         return max(int(self.due - self.rows), 1)
 
+    def compile_nodes(self, likelihood: Likelihood) -> None:
+        """None: it asks for slopes, too."""
+
     # ---- learning ------------------------------------------------------------------------------
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
         return self._add(self._find(likelihood, rows), rows.n_rows)
+
+    def learn_row(self, likelihood: Likelihood, *told: Array) -> Self:
+        """Learn one: target, mean and variance of its eta, weight (1,), and features (m,)."""
+        *believed, x = told
+        return self.learn(likelihood, BelievedRows(*believed, x[None], np.zeros(1)))
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
@@ -134,27 +144,28 @@ class JointParameters(ApartFromCoefficients):
         """Find t and u together if it is due: ``inner``, which knows u given t, moves along.
 
         Returns the log of what it moves the evidence by: of rows that are learned together, after
-        what was known ``before`` of t, with the integral over it.
+        what was known ``before`` of t, with the integral over it; of others under the prior that
+        finds the next site.
         """
         if self.rows < self.due:
             return self, 0.0
         told, mean = self.told, self.mean
-        slope = told.shift - told.cross.T @ inner.coefficients() - told.precision @ mean
+        find = inner.central_ahead if before is None else lambda: inner
+        node = find()
+        slope = told.shift - told.cross.T @ node.coefficients() - told.precision @ mean
         covariance = self._invert(
-            told.precision - told.cross.T @ _solve(inner.central(), told.cross)
+            told.precision - told.cross.T @ _solve(node.central(), told.cross)
         )
         step = covariance @ slope
         step *= min(1.0, LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        known = inner.log_evidence
-        move(inner, -told.cross @ step)
-        left = known - inner.log_evidence if math.isfinite(known) else 0.0
+        left = move(inner, -told.cross @ step, find)
         found = replace(self, mean=mean + step, covariance=covariance)
         found = replace(found, due=self.rows + max(1.0, self.rows // GROWTH_DIVISOR))
         return found, left + (0.0 if before is None else found._integrate(before))
 
-    def move_to(self, near: Self, inner: LinearPosterior) -> None:
-        """Let ``inner`` say what it says of u given that t is what is in force ``near``."""
-        move(inner, -self.told.cross @ (near.mean - self.mean))
+    def move_to(self, near: Self, inner: LinearPosterior) -> float:
+        """As in the base."""
+        return move(inner, -self.told.cross @ (near.mean - self.mean), lambda: inner)
 
     def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
         """Return True if nothing is gained by finding it again; or within so many sds."""
@@ -175,7 +186,7 @@ class JointParameters(ApartFromCoefficients):
         root = np.linalg.cholesky(self.told.precision)
         less = np.linalg.solve(root, self.told.cross.T)
         data = inner.without_prior().factor
-        taken = np.linalg.lstsq(data.root.T, less.T, rcond=None)[0]
+        taken = _find_moments(data.root, less.T)
         u, s, _ = np.linalg.svd(taken, full_matrices=False)
         left = np.sqrt(1.0 - np.minimum(s * s, MOST_TAKEN))
         moments = data.moments[:, 0] - taken @ (less @ inner.coefficients())
@@ -276,13 +287,17 @@ def begin_to_learn(likelihood: Likelihood, n_coefficients: int) -> Any:
     return JointParameters.before_data(likelihood, n_coefficients)
 
 
-def move(inner: LinearPosterior, shift: Array) -> None:
-    """Add ``shift`` (p,) to the precision-weighted mean of u, in place."""
+def move(inner: LinearPosterior, shift: Array, find: Callable[[], LinearPosterior]) -> float:
+    """Add ``shift`` (p,) to the precision-weighted mean of u, in place.
+
+    Returns the log of what the evidence loses, by the posterior that it can ``find`` in ``inner``.
+    """
     if not shift.any():
-        return
-    data = inner.without_prior().factor
-    data.moments[:, 0] += np.linalg.lstsq(data.root.T, shift, rcond=None)[0]
-    inner.keep(data, 0)
+        return 0.0
+    known, data = find().log_evidence, inner.without_prior().factor
+    data.moments[:, 0] += _find_moments(data.root, shift)
+    inner.replace_rows(data)
+    return known - find().log_evidence if math.isfinite(known) else 0.0
 
 
 def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
@@ -297,10 +312,20 @@ def _replace_rows(data: Factor, rows: Array, moments: Array) -> Factor:
 def _solve(node: LinearPosterior, cross: Array) -> Array:
     """The covariance of u, given t, times ``cross`` (p, d)."""
     root = node.factor.root
-    sizes = np.sqrt(np.square(root).sum(axis=0))  # a column that is held has a huge one
-    sizes = np.where(sizes > 0.0, sizes, 1.0)[:, None]
-    half = np.linalg.lstsq((root / sizes.T).T, cross / sizes, rcond=None)[0]
-    return np.asarray(np.linalg.lstsq(root / sizes.T, half, rcond=None)[0] / sizes)
+    sizes = _find_sizes(root)  # a column that is held has a huge one
+    half = _find_moments(root, cross)
+    return np.asarray((np.linalg.lstsq(root / sizes, half, rcond=None)[0].T / sizes).T)
+
+
+def _find_moments(root: Array, shift: Array) -> Array:
+    """z with R'z = ``shift`` (p,) or (p, d); nothing in directions of which no row tells."""
+    sizes = _find_sizes(root)
+    return np.asarray(np.linalg.lstsq((root / sizes).T, (shift.T / sizes).T, rcond=ROUNDING)[0])
+
+
+def _find_sizes(root: Array) -> Array:
+    sizes = np.sqrt(np.square(root).sum(axis=0))
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
@@ -311,7 +336,7 @@ def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
         step = after * rows.weights * slope
         if float(np.abs(step).max(initial=0.0)) < NARROW_STEP:
             return rows.mean + step, after
-    sites = moment_sites(known, rows.y, rows.mean, rows.variance, rows.weights)
+    sites = find_sites(known, "moments", rows.y, rows.mean, rows.variance, rows.weights)
     with np.errstate(divide="ignore"):
         before = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf)
     total = before + sites.precision

@@ -105,8 +105,12 @@ class ApartFromCoefficients:
         """What to try next, where this was found with ``last`` in force, and the state after it."""
         return self, steps
 
-    def move_to(self, near: Self, inner: LinearPosterior) -> None:
-        """Let ``inner`` say what it says of the coefficients given what is in force ``near``."""
+    def move_to(self, near: Self, inner: LinearPosterior) -> float:
+        """Let ``inner`` say what it says of the coefficients given what is in force ``near``.
+
+        Returns the log of what the evidence of ``inner`` loses, though it is of the same rows.
+        """
+        return 0.0
 
     def marginalize(self, inner: LinearPosterior) -> LinearPosterior:
         """What is known of the coefficients whatever t is, from what is known given t."""
@@ -165,9 +169,13 @@ class LearnedParameter(ApartFromCoefficients):
         return ends or away <= max(TOLERANCE, max(SHARE_OF_SD, within) * self.sd)
 
     def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
-        """With another value in force: sites follow it, and it follows the sites."""
-        step, steps = steps.lengthen(math.log(self.value / last.value))
-        return replace(self, value=last.value * math.exp(step)), steps
+        """With another value in force: sites follow it, and it follows the sites.
+
+        It is looked for as far around as it has moved, or what was found for other sites holds it.
+        """
+        move = math.log(self.value / last.value)
+        step, steps = steps.lengthen(move)
+        return replace(self, sd=max(self.sd, abs(move)), value=last.value * math.exp(step)), steps
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
