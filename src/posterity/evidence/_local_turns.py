@@ -50,6 +50,9 @@ LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
+# Few rows can't show effects whose squares are so many squared standard errors, over the number of
+# other features, which tell how strong effects are: these are not said to be nothing, either.
+UNSHOWN = 5.0
 # Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
 NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # The lattice has steps of 1. It begins so far below the smallest variance of a cavity, and ends so
@@ -104,7 +107,8 @@ class StandardRows:
     def log_hyperprior(self) -> Array:
         """(2, g) log prior of the shared scale on the longest lattice."""
         points = np.arange(float(LONGEST_LATTICE))
-        return compute_log_hyperprior(self.lattice_base + points, self.matrix.shape[1])
+        information = float(self.lengths.max())
+        return compute_log_hyperprior(self.lattice_base + points, len(self.lengths), information)
 
     @property
     def could_be_met(self) -> bool:
@@ -341,9 +345,10 @@ class _SharedScale(NamedTuple):
         return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
-def compute_log_hyperprior(lattice: Array, m: int) -> Array:
+def compute_log_hyperprior(lattice: Array, m: int, information: float) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    corners = np.log([min(corner * m, 1.0) / m for corner in WEAK_SIGNALS])
+    unshown = UNSHOWN / (information * (m - 1))
+    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / m))
     above = corners[:, None] - lattice
     log_share = log_expit(above)
     return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))
