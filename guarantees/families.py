@@ -171,12 +171,12 @@ def checks() -> list[Check]:
             each += [("New rows of families", new_rows, 0.9, 0.85)] * (n < 1000)
             for topic, simulate, level, lowest in each:
                 check = partial(simulate, **table, level=level)
-                found.append(Check(topic, setting, level, check, 30 if rows else 80, lowest=lowest))
+                found.append(Check(topic, setting, level, check, 20 if rows else 40, lowest=lowest))
         table = {"family": family, "n": 200, "rows": False, "level": 0.9}
         more = [(kind, {"kind": kind}) for kind in EFFECTS if kind != MIDDLING]
         more += [(f"{MIDDLING}, rare events", {"rare": True})] * (family in RARE)
         for name, changes in more:
             check = partial(coefficients, **table, **changes)
             topic, setting = "Other effects of families, 200 rows", f"{family}: {name}"
-            found.append(Check(topic, setting, 0.9, check, 80, lowest=0.8))
+            found.append(Check(topic, setting, 0.9, check, 40, lowest=0.8))
     return found

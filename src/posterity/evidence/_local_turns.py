@@ -51,8 +51,9 @@ LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
 # Few rows can't show effects whose squares are so many squared standard errors, over the number of
-# other features, which tell how strong effects are: these are not said to be nothing, either.
-UNSHOWN = 5.0
+# other features, which tell how strong effects are: these are not said to be nothing, either. Of
+# fewer rows than 50 it is such a part of the noise, or predictions of the first ones would run off.
+UNSHOWN, MOST_UNSHOWN = 5.0, 0.1
 # Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
 NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # The lattice has steps of 1. It begins so far below the smallest variance of a cavity, and ends so
@@ -347,7 +348,7 @@ class _SharedScale(NamedTuple):
 
 def compute_log_hyperprior(lattice: Array, m: int, information: float) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    unshown = UNSHOWN / (information * (m - 1))
+    unshown = min(UNSHOWN / information, MOST_UNSHOWN) / (m - 1)
     corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / m))
     above = corners[:, None] - lattice
     log_share = log_expit(above)
