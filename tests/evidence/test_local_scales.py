@@ -24,7 +24,7 @@ from posterity.evidence._local_turns import (
     find_precisions,
     part_shared_scale,
 )
-from posterity.evidence._shared_scale import WEAK_SIGNALS, compute_log_hyperprior
+from posterity.evidence._shared_scale import UNSHOWN, WEAK_SIGNALS, compute_log_hyperprior
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
@@ -97,7 +97,7 @@ def test_orthogonal_columns_have_the_exact_posterior(truth: list[float]) -> None
 
     values, means = [], []
     for share, corner, kind in zip((0.2, 0.8), WEAK_SIGNALS, ("alike", "apart"), strict=True):
-        signal = np.exp(log_t) * m / min(corner * m, 1.0)
+        signal = np.exp(log_t) / min(max(corner, UNSHOWN / (n * (m - 1))), 1.0 / m)
         log_prior = np.log(share * 0.1 * 0.1) - 1.1 * np.log1p(signal) + np.log(signal)
         for t, prior in zip(np.exp(log_t), log_prior, strict=True):
             variances = np.array([t]) if kind == "alike" else t * np.exp(own)
@@ -134,7 +134,7 @@ def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:
     cauchy = np.where(off > -5.5, np.exp(-0.5 * off - 0.5 * np.exp(-off)) / np.sqrt(2 * np.pi), 0.0)
     like = norm.pdf(told[:, None], 0.0, np.sqrt(1.0 / information + v))
     around = {"alike": np.eye(len(v)), "apart": cauchy}
-    prior = dict(zip(around, np.exp(compute_log_hyperprior(log_v, 3)), strict=True))
+    prior = dict(zip(around, np.exp(compute_log_hyperprior(log_v, 3, information)), strict=True))
     share = {"alike": 0.2, "apart": 0.8}
     posterior = np.zeros((3, len(v)))
     for of_terms, of_members in itertools.product(around, around):

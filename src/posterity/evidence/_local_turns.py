@@ -105,7 +105,8 @@ class StandardRows:
     def log_hyperprior(self) -> Array:
         """(2, g) log prior of the shared scale on the longest lattice."""
         points = np.arange(float(LONGEST_LATTICE))
-        return compute_log_hyperprior(self.lattice_base + points, self.matrix.shape[1])
+        information = float(self.lengths.max())
+        return compute_log_hyperprior(self.lattice_base + points, len(self.lengths), information)
 
     @property
     def could_be_met(self) -> bool:
