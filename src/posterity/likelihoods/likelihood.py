@@ -119,7 +119,9 @@ class Likelihood:
     def compiled(self) -> Kernel | None:
         """The same; None also where each row has its own parameter, and of kinks."""
         code = None if self.kinked else self.kernel_code
-        return code if code is not None and np.ndim(code.parameters[0]) == 0 else None
+        if code is None or any(np.ndim(one) for one in code.parameters):
+            return None
+        return code
 
     @property
     def learns_parameter(self) -> bool:

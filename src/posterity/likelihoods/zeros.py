@@ -25,7 +25,7 @@ class Zeros(Wrapped):
     # Of the log odds of a zero, before data.
     prior: ClassVar[LogNormalParameter]
     # Codes of likelihoods in compiled code that it may be of, and what is added to them.
-    compiled: ClassVar[tuple[tuple[int, ...], int]]
+    kernel_zeros: ClassVar[tuple[tuple[int, ...], int]]
 
     zero_odds: Any = None
 
@@ -49,7 +49,7 @@ class Zeros(Wrapped):
     def kernel_code(self) -> Kernel | None:
         """That of the likelihood, if the kernel knows its zeros."""
         odds = self.zero_odds
-        return self._add_zeros(*self.compiled, None if odds is None else np.log(odds))
+        return self._add_zeros(*self.kernel_zeros, None if odds is None else np.log(odds))
 
     def of_rows(self, rows: Any) -> Self:
         """The same with the parameters of these rows, where each row has its own."""
@@ -109,7 +109,7 @@ class ZeroInflated(Zeros):
     """
 
     prior: ClassVar[LogNormalParameter] = LogNormalParameter("zero_odds", -1.0, 1.5)
-    compiled: ClassVar[tuple[tuple[int, ...], int]] = COUNTS, 32
+    kernel_zeros: ClassVar[tuple[tuple[int, ...], int]] = COUNTS, 32
 
     def log_zero(self, eta: Array) -> Array:
         """log(p + (1 - p) f(0))."""
@@ -163,7 +163,7 @@ class Hurdle(Zeros):
     """
 
     prior: ClassVar[LogNormalParameter] = LogNormalParameter("zero_odds", 0.0, 2.0)
-    compiled: ClassVar[tuple[tuple[int, ...], int]] = SOME, 64
+    kernel_zeros: ClassVar[tuple[tuple[int, ...], int]] = SOME, 64
 
     def log_zero(self, eta: Array) -> Array:
         """log p."""
