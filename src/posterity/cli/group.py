@@ -327,14 +327,15 @@ def _write_as_options(cure: Any) -> str | None:
         long = f"--{name.replace('_', '-')}"
         option, given = options.get(long), context.params.get(name)
         for value in values if isinstance(values, list) else [values]:
-            if option is None or not _takes(option, value):
+            if option is None or not takes(option, value):
                 return None
             written.append(long if value is True else f"{long} {_quote(option, value)}")
             is_new |= value != given and value not in (given if isinstance(given, tuple) else ())
     return cure.sentence.format(" ".join(written)) if is_new else None
 
 
-def _takes(option: click.Parameter, value: Any) -> bool:
+def takes(option: click.Parameter, value: Any) -> bool:
+    """Return True unless an option has choices and this is none of them."""
     return not isinstance(option.type, click.Choice) or value in option.type.choices
 
 

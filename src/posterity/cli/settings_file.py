@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from posterity.cli.group import takes
+
 NAME = "posterity.toml"
 LARGEST = 1_000_000  # bytes
 
@@ -48,7 +50,7 @@ def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
         verb: {
             options[name].name or name: _format_value(options[name], value)
             for name, value in {**common, **own.get(verb, {})}.items()
-            if name in own.get(verb, {}) or (name in options and _has_option(options[name], value))
+            if name in own.get(verb, {}) or (name in options and takes(options[name], value))
         }
         for verb, options in known.items()
     }
@@ -101,14 +103,10 @@ def _check_choices(
     """A setting for all verbs is used by those that take it: at least one must."""
     for name, value in common.items():
         having = [options[name] for options in known.values() if name in options]
-        if not any(_has_option(option, value) for option in having):
+        if not any(takes(option, value) for option in having):
             kinds = [option.type for option in having if isinstance(option.type, click.Choice)]
             choices = sorted({str(choice) for kind in kinds for choice in kind.choices})
             raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
-
-
-def _has_option(option: click.Option, value: Any) -> bool:
-    return not isinstance(option.type, click.Choice) or value in option.type.choices
 
 
 def _format_value(option: click.Option, value: Any) -> Any:

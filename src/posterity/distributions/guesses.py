@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
-from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -109,27 +109,33 @@ def _check_call(function: Callable[..., Any], *given: Any, **named: Any) -> None
 
 
 def refuse_guess(owner: Any, name: str, here: Mapping[str, str]) -> Any:
-    """Raise ``AttributeError`` for an attribute that is not there, with what there is.
+    """Raise ``AttributeError`` for an attribute that is not there, with what there is."""
+    if name in here:
+        said = f"{type(owner).__name__} has no attribute {name!r}: use {here[name]}"
+        raise AttributeError(said, name=name, obj=owner)
+    # A property that raised says so again.
+    return object.__getattribute__(owner, name)
 
-    As the ``__getattr__`` of a class; ``here`` says what is used instead, by name.
+
+class TellsNames:
+    """Classes that say, for an attribute that is not there, what is used instead.
 
     Examples
     --------
-    >>> class Model:
-    ...     def __getattr__(self, name):
-    ...         return refuse_guess(self, name, {"save": "posterity.save(model, path)"})
+    >>> class Model(TellsNames):
+    ...     _our_names = {"save": "posterity.save(model, path)"}
     >>> Model().save
     Traceback (most recent call last):
     AttributeError: Model has no attribute 'save': use posterity.save(model, path)
     """
-    if name in here:
-        raise AttributeError(
-            f"{type(owner).__name__} has no attribute {name!r}: use {here[name]}",
-            name=name,
-            obj=owner,
-        )
-    # A property that raised says so again.
-    return object.__getattribute__(owner, name)
+
+    _our_names: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # else every attribute would seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise ``AttributeError``, with our name for one of other libraries."""
+            return refuse_guess(self, name, self._our_names)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

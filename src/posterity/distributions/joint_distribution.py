@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
 from posterity.distributions._statements import read_statement
-from posterity.distributions.guesses import did_you_mean, refuse_guess
+from posterity.distributions.guesses import TellsNames, did_you_mean
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
 
@@ -31,15 +31,12 @@ OUR_NAMES = {
 }
 
 
-class JointDistribution:
+class JointDistribution(TellsNames):
     """Distribution of p coefficients; see :class:`MultivariateNormal` and its siblings."""
 
     names: tuple[str, ...] | None
 
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     # ---- what families say of themselves ----
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import check_level
 from posterity.distributions._rows import FloatArray, as_floats
-from posterity.distributions.guesses import refuse_guess
+from posterity.distributions.guesses import TellsNames
 
 # Names in other libraries, and ours.
 OUR_NAMES = {
@@ -23,7 +23,7 @@ POINTS, SHARES = np.polynomial.legendre.leggauss(48)
 POINTS, SHARES = 0.5 * (POINTS + 1.0), 0.5 * SHARES
 
 
-class RowDistribution:
+class RowDistribution(TellsNames):
     """One distribution per row; see :class:`Normal`, :class:`StudentT` and :class:`Mixture`.
 
     What is public is here; what differs between families is in the methods of the same name with
@@ -35,10 +35,7 @@ class RowDistribution:
     # The reason why a flat row can't be drawn from.
     _KNOWS_NOTHING: ClassVar[str] = "nothing is known about it yet"
 
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     # ---- rows ----
 

@@ -6,12 +6,12 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.guesses import TellsCalls, refuse_guess, tell_call
+from posterity.distributions.guesses import TellsCalls, TellsNames, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
 from posterity.experiments.hints import OTHER_ARGUMENTS, OUR_NAMES, TEXT_HINT
@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 _LEARNED_FIRST = 5
 
 
-class Experiment(Estimates, TellsCalls):
+class Experiment(Estimates, TellsCalls, TellsNames):
     """An A/B/n test that you may look at, and stop, at any time.
 
     Each row's reward is first predicted for all arms, from covariates and what was learned before,
@@ -107,10 +107,7 @@ class Experiment(Estimates, TellsCalls):
 
     other_arguments = OTHER_ARGUMENTS
 
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     def __init__(
         self,

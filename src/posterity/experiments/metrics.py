@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from posterity.distributions.guesses import TellsCalls, refuse_guess
+from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.experiment import Experiment
 from posterity.experiments.hints import METRICS_NAMES, OTHER_ARGUMENTS
@@ -66,7 +66,7 @@ class Guardrail:
         return f"Guardrail {self.metric} ({margin}) {said} by {self.arm}: {shown}."
 
 
-class Metrics(TellsCalls):
+class Metrics(TellsCalls, TellsNames):
     """One experiment, several metrics: the first decides, and the others are read beside it.
 
     Pairs of arms are told apart in the other metrics by the rule of Holm (1979), so that together
@@ -106,10 +106,7 @@ class Metrics(TellsCalls):
 
     other_arguments = OTHER_ARGUMENTS
 
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, METRICS_NAMES)
+    _our_names = METRICS_NAMES
 
     def __init__(
         self, experiments: Mapping[str, Experiment], guardrails: Mapping[str, float] | None = None

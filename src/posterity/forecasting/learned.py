@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.distributions.guesses import TellsCalls, refuse_guess
+from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
 from posterity.forecasting.bounds import (
@@ -86,18 +86,14 @@ class ForecastParameters:
     n_draws: int = 32
 
 
-class LearnedSeries(ForecastParameters, AtomicModel, TellsCalls, BaseEstimator):
+class LearnedSeries(ForecastParameters, AtomicModel, TellsCalls, TellsNames, BaseEstimator):
     """Series as they were learned, with the parameters of :class:`posterity.Forecaster`."""
 
     # The panel that was learned; with several series, also the single rows learned since.
     _panel: Panel | None = None
     _recent: Panel | None = None
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise ``AttributeError``, with where a forecast has it."""
-            return refuse_guess(self, name, _OUR_NAMES)
+    _our_names = _OUR_NAMES
 
     @property
     def ids_(self) -> tuple[Any, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions._limits import check_single_level
-from posterity.distributions.guesses import refuse_guess, tell_call
+from posterity.distributions.guesses import TellsNames, tell_call
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.marginals import Marginals
@@ -37,7 +37,7 @@ OUR_NAMES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StepDistribution:
+class StepDistribution(TellsNames):
     """Distributions over (series, step), each a mixture of normals and lognormals.
 
     Methods answer with arrays (S, h), or (h,) of a single series that has no name.
@@ -47,11 +47,7 @@ class StepDistribution:
     marginals: Marginals
     single: bool
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise ``AttributeError``, with our name for one of other libraries."""
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     def __repr__(self) -> str:
         """Return the number of series and steps, and the forecast of the first series."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from posterity.distributions.guesses import TellsCalls, refuse_guess
+from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.factor import Factor
 from posterity.kernel import RowPath
 from posterity.linear.named import get_feature_names
@@ -87,7 +87,7 @@ def count(number: float, what: str) -> str:
     return f"{number:,.10g} {what}{'s' * (number != 1)}"
 
 
-class PosteriorEstimator(TellsCalls, BaseEstimator, Generic[Posterior]):
+class PosteriorEstimator(TellsCalls, TellsNames, BaseEstimator, Generic[Posterior]):
     """A scikit-learn estimator around one posterior, which is None until it has learned."""
 
     noise_precision: float | None
@@ -100,11 +100,6 @@ class PosteriorEstimator(TellsCalls, BaseEstimator, Generic[Posterior]):
 
     # A fresh model has only the class attribute.
     _posterior_or_none: Posterior | None = None
-
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, self._our_names)
 
     @property
     def _posterior(self) -> Posterior:

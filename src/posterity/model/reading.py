@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
-from posterity.distributions.guesses import did_you_mean, refuse_guess
+from posterity.distributions.guesses import TellsNames, did_you_mean
 from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
 from posterity.model.checks import split_trials
@@ -53,7 +53,7 @@ OUR_NAMES = {
 }
 
 
-class ModelReader:
+class ModelReader(TellsNames):
     """Reads what a model has learned."""
 
     formula: str
@@ -61,10 +61,7 @@ class ModelReader:
     _design: Design
     _engine: TermRows
 
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     def summary(self, level: float = 0.95) -> Any:
         """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""
