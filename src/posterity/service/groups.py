@@ -17,14 +17,7 @@ from posterity.files import dumps, loads_with_notes
 from posterity.service.errors import ClaimedError, NeedsLogError, NotYetError, RefusedError
 from posterity.service.schema import snapshot
 from posterity.service.store import LogEntries
-from posterity.service.work import (
-    MOST_AT_ONCE,
-    Questions,
-    Work,
-    answer_request,
-    do_together,
-    explain_failure,
-)
+from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
 from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
@@ -37,8 +30,8 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
-# Seconds for which decisions of a group wait while others learn: no less than a commit takes.
-TURN = 0.001
+# Seconds for which decisions of a group wait while others learn: as many as a commit takes.
+SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
 logger = logging.getLogger("posterity.service")
 
 
@@ -84,7 +77,7 @@ class Groups:
         # Version and number of models that another thread writes, and the file once it is done.
         self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
         # Requests but for decisions that a group takes, and seconds that these may take.
-        self.most, self._turn = 1, TURN
+        self.most, self._turn = 1, SHORTEST_TURN
         # Set unless a model may be half changed.
         self.whole = asyncio.Event()
         self.whole.set()
@@ -104,13 +97,12 @@ class Groups:
         self._decide(attempts, found)
         snapshots = await self._do_each(attempts, found, every)
         self._pace(attempts)
-        group, since = Group(), time.perf_counter()
+        group = Group()
         for part in (*(one.part for one in attempts), *snapshots.values()):
             group.join(part)
         if group:
             try:
-                await self._engine.run_on_disk(self._engine.store.commit, group)
-                self._turn = max(time.perf_counter() - since, TURN)
+                await self._engine.run_on_disk(self._commit, group)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # of one of them
@@ -127,6 +119,11 @@ class Groups:
         self._write_due(every)
         return [one.work for one in attempts if one.waits]
 
+    def _commit(self, group: Group) -> None:
+        since = time.perf_counter()
+        self._engine.store.commit(group)
+        self._turn = min(max(time.perf_counter() - since, SHORTEST_TURN), LONGEST_TURN)
+
     def _pace(self, attempts: list[Attempt]) -> None:
         """Have the next group take as many requests as a turn had time for, or more if all were."""
         short = [one for one in attempts if one.work.questions is None and not one.work.long]
@@ -134,7 +131,7 @@ class Groups:
         if done < len(short):
             self.most = max(done, 1)
         elif done >= self.most:
-            self.most = min(2 * done, MOST_AT_ONCE)
+            self.most = 2 * done
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
@@ -380,8 +377,7 @@ class Groups:
 
 def _encode(model: Any, notes: Mapping[str, Any]) -> bytes:
     """A model as a file, which can be read: another one is worth nothing."""
-    file = dumps(model, notes)
-    loads_with_notes(file)
+    loads_with_notes(file := dumps(model, notes))
     return file
 
 
