@@ -117,6 +117,29 @@ def test_one_that_the_database_refuses_takes_no_batch_along(
     with_service(tmp_path, do)
 
 
+def test_a_snapshot_comes_after_so_many_entries_that_its_model_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("posterity.service.engine.SNAPSHOT_EVERY", 5)
+
+    async def do(service: Service) -> None:
+        await service.put(EXPERIMENT, ARMS)
+        for n in range(12):
+            await decide(service, f"{n}")
+        assert service.engine.store.read_snapshot_numbers() == {}
+        for n in range(12):
+            reward = {"decision_id": f"{n}", "value": 1.0}
+            await service.post(f"{EXPERIMENT}/reward", reward)
+            # Another thread writes it, and the next group brings it.
+            await asyncio.gather(*(file for *_, file in service.engine._groups._written.values()))
+        (number,) = service.engine.store.read_snapshot_numbers().values()
+        experiment = service.engine.models["e"]
+        assert experiment.learned_through - 7 <= number < experiment.learned_through
+        assert experiment.entries < 5
+
+    with_service(tmp_path, do)
+
+
 def test_a_service_that_is_stopped_learns_its_batch_first(tmp_path: Path) -> None:
     async def do(service: Service) -> None:
         batch = await begin(service)

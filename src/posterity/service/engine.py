@@ -48,7 +48,7 @@ Served = Experiment | Predictor
 MOST_WAITING = 10_000
 # Seconds that a group waits for more, where the last one was so many requests.
 GROUPING_DELAY, MANY_TOGETHER = 0.001, 16
-# Events between two snapshots of a model: what a restart has to learn again, at most.
+# Entries that a model learns between two snapshots: what a restart learns again, at most.
 SNAPSHOT_EVERY = 1_000
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
@@ -118,7 +118,7 @@ class Engine:
 
     async def _keep_last_snapshots(self) -> None:
         group = Group()
-        for part in self._groups.take_snapshots(1, dict.fromkeys(self.models, ()))[0].values():
+        for part in self._groups.take_snapshots(dict.fromkeys(self.models, ()))[0].values():
             group.join(part)
         if group:
             try:

@@ -71,9 +71,8 @@ class Groups:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        # Numbers of the newest snapshots; and, where one could not be written, when it is due.
+        # Numbers of the newest snapshots.
         self.kept: dict[str, int] = {}
-        self._postponed: dict[str, int] = {}
         # Version and number of models that another thread writes, and the file once it is done.
         self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
         # Requests but for decisions that a group takes, and seconds that these may take.
@@ -85,7 +84,7 @@ class Groups:
     async def do(self, works: list[Work], every: int, *, alone: bool = False) -> list[Work]:
         """Do requests and answer them; return those that must wait for the next group.
 
-        A model gets a snapshot ``every`` so many numbers of the log.
+        A model gets a snapshot after ``every`` so many entries of the log that it learned.
 
         Raises
         ------
@@ -95,7 +94,7 @@ class Groups:
         attempts = [Attempt(work) for work in works]
         found = await self._find(attempts)
         self._decide(attempts, found)
-        snapshots = await self._do_each(attempts, found, every)
+        snapshots = await self._do_each(attempts, found)
         self._pace(attempts)
         group = Group()
         for part in (*(one.part for one in attempts), *snapshots.values()):
@@ -173,9 +172,7 @@ class Groups:
             for (questions, place), decided in zip(places, made, strict=True):
                 questions.made[place] = decided
 
-    async def _do_each(
-        self, attempts: list[Attempt], found: LogEntries, every: int
-    ) -> dict[str, Group]:
+    async def _do_each(self, attempts: list[Attempt], found: LogEntries) -> dict[str, Group]:
         """Do requests; return the snapshots that are due after them, by model."""
         todo, copies = attempts, False
         while True:
@@ -190,7 +187,7 @@ class Groups:
                 for one in attempts:
                     for name in one.part.snapshots:
                         askers.setdefault(name, []).append(one)
-                snapshots, harmed = self.take_snapshots(every, askers)
+                snapshots, harmed = self.take_snapshots(askers)
             if not harmed:
                 return snapshots
             await self._mend(harmed)
@@ -297,9 +294,9 @@ class Groups:
         error: Exception | None,
     ) -> None:
         """Do requests that could not be committed together by themselves; one alone has failed."""
-        for name in snapshots:
-            self._postponed[name] = self._engine.models[name].learned_through + every
         await self._mend({one.work.model for one in attempts} - {""})
+        for served in self._engine.models.values():
+            served.entries = 0 if served.name in snapshots else served.entries
         for one in attempts:
             if one.waits:  # a batch's copy may have learned what was not written
                 one.work.begun = None
@@ -315,7 +312,7 @@ class Groups:
     # ---- snapshots -------------------------------------------------------------------------------
 
     def take_snapshots(
-        self, every: int, askers: Mapping[str, Sequence[Attempt]]
+        self, askers: Mapping[str, Sequence[Attempt]]
     ) -> tuple[dict[str, Group], set[str]]:
         """Snapshots of models for which requests ask, and those that another thread has written.
 
@@ -332,7 +329,6 @@ class Groups:
                 through, file = self._find_file(name, served, asked=name in askers)
             except Exception as error:
                 logger.error("no snapshot of %r could be taken", name, exc_info=error)
-                self._postponed[name] = served.learned_through + every
                 for one in askers.get(name, ()):
                     one.fail(error)
                     harmed.add(name)
@@ -353,13 +349,15 @@ class Groups:
         return (through if version == served.version else 0), file.result()
 
     def _write_due(self, every: int) -> None:
-        """Have another thread write models that learned enough, as they were committed."""
+        """Have another thread write models that learned enough, as they were committed.
+
+        One that can't be written is written no sooner than after as many entries more.
+        """
         for name, served in self._engine.models.items() if self._engine.learns else ():
-            through = served.learned_through
-            due = max(self.kept.get(name, 0) + every, self._postponed.get(name, 0))
-            if through >= due and name not in self._written:
+            if served.entries >= every and name not in self._written:
                 file = self._engine.begin_reading(_encode, deepcopy(served.model), served.notes)
-                self._written[name] = served.version, through, file
+                self._written[name] = served.version, served.learned_through, file
+                served.entries = 0
 
     def _add_snapshot(self, name: str, through: int, file: bytes, former: int) -> Group:
         group = Group()
