@@ -189,13 +189,6 @@ class Engine:
         """Run a function in the one thread that writes."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
-    async def find(self, *keys: Any) -> LogEntries:
-        """Look keys up; in a file at once, as changing threads would take three times as long."""
-        if self.store.is_file:
-            return self.store.find(*keys)
-        found: LogEntries = await self.run_on_disk(self.store.find, *keys)
-        return found
-
     # ---- what is asked ---------------------------------------------------------------------------
 
     async def submit(self, work: Work) -> Any:

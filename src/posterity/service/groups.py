@@ -134,20 +134,20 @@ class Groups:
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
-        find, found = self._engine.find, LogEntries()
+        find, found = self._engine.store.find, LogEntries()
         asked = [one.work for one in attempts if one.work.begun is None]
         decisions = [key for one in asked for key in one.decisions]
         rows = [key for one in asked for key in one.rows]
         if not (decisions or rows):
             return found
         try:
-            await find(decisions, rows, found)
+            await self._engine.run_on_disk(find, decisions, rows, found)
         except AWAY_ERRORS:
             raise
         except Exception:  # of one of them
             for one in attempts:
                 try:
-                    await find(one.work.decisions, one.work.rows, found)
+                    await self._engine.run_on_disk(find, one.work.decisions, one.work.rows, found)
                 except AWAY_ERRORS:
                     raise
                 except Exception as error:
