@@ -1,13 +1,14 @@
 """Durable decisions a second of a service, and the cost of each.
 
     python benchmarks/serve.py [--connections 64] [--seconds 5] [--batch 100] [--mlflow PYTHON]
-    python benchmarks/serve.py --rates 500 1000 2000
+    python benchmarks/serve.py --rates 500 1000 2000 [--learn-batches 500]
 
 It starts a server of its own in a folder of its own, and speaks plain HTTP over kept connections.
 With rates it sends so many decisions a second, whether the last ones were answered or not, a reward
 for one in four and a row to learn for one in ten, and tells how long decisions took from when they
-were due. With the Python of an environment that has MLflow, it measures MLflow's scoring server
-beside it, on a linear regression of as many features.
+were due; twice a second it may have a batch of so many rows learned beside. With the Python of an
+environment that has MLflow, it measures MLflow's scoring server beside it, on a linear regression
+of as many features.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ async def measured(
     return times
 
 
-async def paced(token: str, rate: float, connections: int, seconds: float) -> list[float]:
+async def paced(
+    token: str, rate: float, connections: int, seconds: float, batch: int = 0
+) -> list[float]:
     """Seconds from when each decision was due, of so many a second while models learn."""
     free: asyncio.Queue[Any] = asyncio.Queue()
     for _ in range(connections):
@@ -105,16 +108,25 @@ async def paced(token: str, rate: float, connections: int, seconds: float) -> li
             time.sleep(max(begun + n / rate - time.perf_counter(), 0.0))
             loop.call_soon_threadsafe(begin, n)
 
+    async def learn_batches() -> None:
+        for k in range(int(2 * seconds) if batch else 0):
+            rows = [{"id": f"{rate} {k} {n}", "x": context, "y": n % 7 / 7} for n in range(batch)]
+            due = time.perf_counter() + 0.5
+            await send("/v1/predictors/p/learn/batch", {"rows": rows})
+            await asyncio.sleep(due - time.perf_counter())
+
     sys.setswitchinterval(0.0001)
-    await asyncio.to_thread(tick)
+    await asyncio.gather(asyncio.to_thread(tick), learn_batches())
     await asyncio.gather(*asked)
     return sorted(times)
 
 
-def tell_paced(token: str, rates: list[float], connections: int, seconds: float) -> None:
+def tell_paced(
+    token: str, rates: list[float], connections: int, seconds: float, batch: int
+) -> None:
     """Ask at each rate, and print what decisions took."""
     for rate in rates:
-        times = asyncio.run(paced(token, rate, connections, seconds))
+        times = asyncio.run(paced(token, rate, connections, seconds, batch))
         shares = zip(("median", "p99", "p99.9"), (0.5, 0.99, 0.999), strict=True)
         told = [f"{name} {times[int(share * len(times))] * 1e3:.1f} ms" for name, share in shares]
         told.append(f"slowest {times[-1] * 1e3:.1f} ms")
@@ -291,12 +303,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--mlflow", metavar="PYTHON")
     parser.add_argument("--rates", type=float, nargs="*", default=[])
+    parser.add_argument("--learn-batches", type=int, default=0, metavar="ROWS")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
-        tell_paced(token, given.rates, given.connections, given.seconds)
+        tell_paced(token, given.rates, given.connections, given.seconds, given.learn_batches)
         if given.rates:
             process.kill()
             return

@@ -61,7 +61,7 @@ MixtureComponents = Sequence[MixtureComponent]
 
 def over_rows(
     formula: Callable[..., Any],
-    mixture: tuple[Sequence[LocationScale], FloatArray],
+    terms_of: Callable[[slice, bool], MixtureComponents],
     first: FloatArray,
     shape: tuple[int, ...],
 ) -> FloatArray:
@@ -71,8 +71,8 @@ def over_rows(
     ----------
     formula : callable
         Returns an array that broadcasts to the block.
-    mixture : tuple of sequence and ndarray
-        The components and the weights, (K,) or (n, K).
+    terms_of : callable
+        Returns the components of the rows in a slice, and whether these are a single one.
     first : ndarray
         Broadcasts against ``shape``.
     shape : tuple of int
@@ -89,11 +89,10 @@ def over_rows(
     layers = 1 if single or not rows else math.prod(full) // rows
     given = first if first.ndim == 0 else np.broadcast_to(first, full).reshape(layers, rows)
     result = np.empty((layers, rows))
-    components, weights = mixture
     with np.errstate(all="ignore"):
         for start in range(0, rows, BLOCK_ROWS):
             block = slice(start, min(start + BLOCK_ROWS, rows))
-            terms = _terms(components, weights, slice(0, 1) if single else block, single)
+            terms = terms_of(slice(0, 1) if single else block, single)
             for layer in range(layers):
                 here = given if given.ndim == 0 else given[layer, block]
                 result[layer, block] = formula(here, terms)
@@ -101,7 +100,7 @@ def over_rows(
     return reshaped
 
 
-def _terms(
+def list_terms(
     components: Sequence[LocationScale], weights: FloatArray, rows: slice, single: bool
 ) -> list[MixtureComponent]:
     """Return the components of the rows, without those of weight zero in all of them."""

@@ -16,6 +16,7 @@ from posterity.distributions._mixture_terms import (
     all_ordinary,
     density,
     has_flat_component,
+    list_terms,
     log_density,
     lower_tail,
     over_rows,
@@ -86,7 +87,7 @@ class Mixture(RowDistribution):
     Mixture(2 components, 1 distribution)
     """
 
-    __slots__ = ("components", "weights")
+    __slots__ = ("_single", "components", "weights")
     _KNOWS_NOTHING = "a component knows nothing about it yet"
 
     components: tuple[LocationScale, ...]
@@ -96,6 +97,7 @@ class Mixture(RowDistribution):
         self.components = tuple(components)
         self.weights = check_weights(weights, len(self.components))
         check_components(self.components, self.weights)
+        self._single: MixtureComponents | None = None  # of one row, once they were asked for
 
     @classmethod
     def of(cls, parts: Sequence[LocationScale | Mixture], weights: ArrayLike) -> Self:
@@ -251,7 +253,14 @@ class Mixture(RowDistribution):
     # ---- helpers ----
 
     def _evaluate_rows(self, formula: Callable[..., Any], first: FloatArray) -> FloatArray:
-        return over_rows(formula, (self.components, self.weights), first, self.shape)
+        return over_rows(formula, self._list_terms, first, self.shape)
+
+    def _list_terms(self, rows: slice, single: bool) -> MixtureComponents:
+        if self._single is not None:
+            return self._single
+        terms = list_terms(self.components, self.weights, rows, single)
+        self._single = terms if single else None
+        return terms
 
     def _probability(self, y: FloatArray, method: str, sign: float) -> FloatArray:
         def formula(y: Any, terms: MixtureComponents) -> Any:

@@ -70,9 +70,10 @@ def figure_of(width: float, height: float, title: str) -> Any:
 def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Any:
     """The axes given, or new ones of so many inches."""
     require_matplotlib()
+    import matplotlib.axes
     import matplotlib.pyplot as plt
 
-    if isinstance(ax, plt.Axes):
+    if isinstance(ax, matplotlib.axes.Axes):
         return ax
     if ax is not None:
         raise TypeError(f"ax is a {type(ax).__name__}: give one of the axes of figure.subplots()")

@@ -48,7 +48,7 @@ Served = Experiment | Predictor
 MOST_WAITING = 10_000
 # Seconds that a group waits for more, where the last one was so many requests.
 GROUPING_DELAY, MANY_TOGETHER = 0.001, 16
-# Events between two snapshots of a model: what a restart has to learn again, at most.
+# Entries that a model learns between two snapshots: what a restart learns again, at most.
 SNAPSHOT_EVERY = 1_000
 logger = logging.getLogger("posterity.service")
 _SETTINGS = {"experiment": ExperimentSettings, "predictor": PredictorSettings}
@@ -118,7 +118,7 @@ class Engine:
 
     async def _keep_last_snapshots(self) -> None:
         group = Group()
-        for part in self._groups.take_snapshots(1, dict.fromkeys(self.models, ()))[0].values():
+        for part in self._groups.take_snapshots(dict.fromkeys(self.models, ()))[0].values():
             group.join(part)
         if group:
             try:
@@ -188,13 +188,6 @@ class Engine:
     async def run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
         """Run a function in the one thread that writes."""
         return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
-
-    async def find(self, *keys: Any) -> LogEntries:
-        """Look keys up; in a file at once, as changing threads would take three times as long."""
-        if self.store.is_file:
-            return self.store.find(*keys)
-        found: LogEntries = await self.run_on_disk(self.store.find, *keys)
-        return found
 
     # ---- what is asked ---------------------------------------------------------------------------
 

@@ -17,14 +17,7 @@ from posterity.files import dumps, loads_with_notes
 from posterity.service.errors import ClaimedError, NeedsLogError, NotYetError, RefusedError
 from posterity.service.schema import snapshot
 from posterity.service.store import LogEntries
-from posterity.service.work import (
-    MOST_AT_ONCE,
-    Questions,
-    Work,
-    answer_request,
-    do_together,
-    explain_failure,
-)
+from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
 from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
@@ -37,8 +30,8 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
-# Seconds for which decisions of a group wait while others learn: no less than a commit takes.
-TURN = 0.001
+# Seconds for which decisions of a group wait while others learn: as many as a commit takes.
+SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
 logger = logging.getLogger("posterity.service")
 
 
@@ -78,13 +71,12 @@ class Groups:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        # Numbers of the newest snapshots; and, where one could not be written, when it is due.
+        # Numbers of the newest snapshots.
         self.kept: dict[str, int] = {}
-        self._postponed: dict[str, int] = {}
         # Version and number of models that another thread writes, and the file once it is done.
         self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
         # Requests but for decisions that a group takes, and seconds that these may take.
-        self.most, self._turn = 1, TURN
+        self.most, self._turn = 1, SHORTEST_TURN
         # Set unless a model may be half changed.
         self.whole = asyncio.Event()
         self.whole.set()
@@ -92,7 +84,7 @@ class Groups:
     async def do(self, works: list[Work], every: int, *, alone: bool = False) -> list[Work]:
         """Do requests and answer them; return those that must wait for the next group.
 
-        A model gets a snapshot ``every`` so many numbers of the log.
+        A model gets a snapshot after ``every`` so many entries of the log that it learned.
 
         Raises
         ------
@@ -102,15 +94,14 @@ class Groups:
         attempts = [Attempt(work) for work in works]
         found = await self._find(attempts)
         self._decide(attempts, found)
-        snapshots = await self._do_each(attempts, found, every)
+        snapshots = await self._do_each(attempts, found)
         self._pace(attempts)
-        group, since = Group(), time.perf_counter()
+        group = Group()
         for part in (*(one.part for one in attempts), *snapshots.values()):
             group.join(part)
         if group:
             try:
-                await self._engine.run_on_disk(self._engine.store.commit, group)
-                self._turn = max(time.perf_counter() - since, TURN)
+                await self._engine.run_on_disk(self._commit, group)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # of one of them
@@ -127,6 +118,11 @@ class Groups:
         self._write_due(every)
         return [one.work for one in attempts if one.waits]
 
+    def _commit(self, group: Group) -> None:
+        since = time.perf_counter()
+        self._engine.store.commit(group)
+        self._turn = min(max(time.perf_counter() - since, SHORTEST_TURN), LONGEST_TURN)
+
     def _pace(self, attempts: list[Attempt]) -> None:
         """Have the next group take as many requests as a turn had time for, or more if all were."""
         short = [one for one in attempts if one.work.questions is None and not one.work.long]
@@ -134,24 +130,24 @@ class Groups:
         if done < len(short):
             self.most = max(done, 1)
         elif done >= self.most:
-            self.most = min(2 * done, MOST_AT_ONCE)
+            self.most = 2 * done
 
     async def _find(self, attempts: list[Attempt]) -> LogEntries:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
-        find, found = self._engine.find, LogEntries()
+        find, found = self._engine.store.find, LogEntries()
         asked = [one.work for one in attempts if one.work.begun is None]
         decisions = [key for one in asked for key in one.decisions]
         rows = [key for one in asked for key in one.rows]
         if not (decisions or rows):
             return found
         try:
-            await find(decisions, rows, found)
+            await self._engine.run_on_disk(find, decisions, rows, found)
         except AWAY_ERRORS:
             raise
         except Exception:  # of one of them
             for one in attempts:
                 try:
-                    await find(one.work.decisions, one.work.rows, found)
+                    await self._engine.run_on_disk(find, one.work.decisions, one.work.rows, found)
                 except AWAY_ERRORS:
                     raise
                 except Exception as error:
@@ -176,9 +172,7 @@ class Groups:
             for (questions, place), decided in zip(places, made, strict=True):
                 questions.made[place] = decided
 
-    async def _do_each(
-        self, attempts: list[Attempt], found: LogEntries, every: int
-    ) -> dict[str, Group]:
+    async def _do_each(self, attempts: list[Attempt], found: LogEntries) -> dict[str, Group]:
         """Do requests; return the snapshots that are due after them, by model."""
         todo, copies = attempts, False
         while True:
@@ -193,7 +187,7 @@ class Groups:
                 for one in attempts:
                     for name in one.part.snapshots:
                         askers.setdefault(name, []).append(one)
-                snapshots, harmed = self.take_snapshots(every, askers)
+                snapshots, harmed = self.take_snapshots(askers)
             if not harmed:
                 return snapshots
             await self._mend(harmed)
@@ -300,9 +294,9 @@ class Groups:
         error: Exception | None,
     ) -> None:
         """Do requests that could not be committed together by themselves; one alone has failed."""
-        for name in snapshots:
-            self._postponed[name] = self._engine.models[name].learned_through + every
         await self._mend({one.work.model for one in attempts} - {""})
+        for served in self._engine.models.values():
+            served.entries = 0 if served.name in snapshots else served.entries
         for one in attempts:
             if one.waits:  # a batch's copy may have learned what was not written
                 one.work.begun = None
@@ -318,7 +312,7 @@ class Groups:
     # ---- snapshots -------------------------------------------------------------------------------
 
     def take_snapshots(
-        self, every: int, askers: Mapping[str, Sequence[Attempt]]
+        self, askers: Mapping[str, Sequence[Attempt]]
     ) -> tuple[dict[str, Group], set[str]]:
         """Snapshots of models for which requests ask, and those that another thread has written.
 
@@ -335,7 +329,6 @@ class Groups:
                 through, file = self._find_file(name, served, asked=name in askers)
             except Exception as error:
                 logger.error("no snapshot of %r could be taken", name, exc_info=error)
-                self._postponed[name] = served.learned_through + every
                 for one in askers.get(name, ()):
                     one.fail(error)
                     harmed.add(name)
@@ -356,13 +349,15 @@ class Groups:
         return (through if version == served.version else 0), file.result()
 
     def _write_due(self, every: int) -> None:
-        """Have another thread write models that learned enough, as they were committed."""
+        """Have another thread write models that learned enough, as they were committed.
+
+        One that can't be written is written no sooner than after as many entries more.
+        """
         for name, served in self._engine.models.items() if self._engine.learns else ():
-            through = served.learned_through
-            due = max(self.kept.get(name, 0) + every, self._postponed.get(name, 0))
-            if through >= due and name not in self._written:
+            if served.entries >= every and name not in self._written:
                 file = self._engine.begin_reading(_encode, deepcopy(served.model), served.notes)
-                self._written[name] = served.version, through, file
+                self._written[name] = served.version, served.learned_through, file
+                served.entries = 0
 
     def _add_snapshot(self, name: str, through: int, file: bytes, former: int) -> Group:
         group = Group()
@@ -380,8 +375,7 @@ class Groups:
 
 def _encode(model: Any, notes: Mapping[str, Any]) -> bytes:
     """A model as a file, which can be read: another one is worth nothing."""
-    file = dumps(model, notes)
-    loads_with_notes(file)
+    loads_with_notes(file := dumps(model, notes))
     return file
 
 

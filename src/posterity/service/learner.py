@@ -57,6 +57,7 @@ class Learner(ABC):
     def __init__(self, name: str, model: Any, notes: Any, learned_through: int) -> None:
         self.name, self.model, self.learned_through = name, model, learned_through
         self.sizes = Sizes(notes)
+        self.entries = 0  # learned since the last snapshot
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Learner(ABC):
     def take_over(self, before: Learner) -> None:
         """Go on with what another one, with other settings, has learned."""
         self.model, self.sizes = before.model, before.sizes
-        self.learned_through = before.learned_through
+        self.learned_through, self.entries = before.learned_through, before.entries
 
     @abstractmethod
     def build_model(self) -> Any:
@@ -130,6 +131,7 @@ class Learner(ABC):
                     raise NeedsLogError from error
                 self.model, self.sizes = self._learn_anew(change, entry["seq"], log)
         self.learned_through = entry["seq"]
+        self.entries += 1
 
     def _learn(self, model: Any, sizes: Sizes, change: Change) -> None:
         x, row = self._read_row(change)

@@ -81,11 +81,6 @@ class Store:
         self._file: BinaryIO | None = None
         self._insertions: dict[sql.Table, tuple[str, list[str] | None]] = {}
 
-    @property
-    def is_file(self) -> bool:
-        """True of SQLite: the database is a file of this machine."""
-        return not self._shared
-
     def claim(self) -> None:
         """Make this the only server that learns.
 

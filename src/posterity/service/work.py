@@ -107,14 +107,14 @@ class Waiting:
         self._others.extendleft(reversed(left))
 
     def take(self, most: int = MOST_AT_ONCE) -> list[Work]:
-        """The decisions, the batches, and of others so many that none of these holds back."""
+        """The decisions, the batches, and so many others, but for those of a batch's model."""
         decisions, others = self._decisions, self._others
         taken = [decisions.popleft() for _ in range(min(len(decisions), MOST_AT_ONCE))]
         held = {one.model for one in self._begun}
-        taken, self._begun, most = taken + self._begun, [], most + len(taken + self._begun)
-        self._others = deque()
+        taken, self._begun, self._others = taken + self._begun, [], deque()
+        room = min(most, MOST_AT_ONCE) + len(taken)
         for one in others:
-            free = len(taken) < most and one.model not in held
+            free = len(taken) < room and one.model not in held
             (taken if free else self._others).append(one)
         return taken
 
