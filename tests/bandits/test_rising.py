@@ -81,4 +81,4 @@ def test_a_label_that_came_first_keeps_its_side():
     for x in X:
         model.learn_one(x, float(x[0] > -0.7))
     assert model._flipped
-    assert model._believe_rows(np.array([[2.0]]))[0, 0] > 0.0
+    assert model._open_beliefs()(np.array([[2.0]]))[0, 0] > 0.0

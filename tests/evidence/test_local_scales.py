@@ -79,6 +79,18 @@ def test_the_kernel_does_as_numpy_does(
     np.testing.assert_allclose(fast[2:7], slow[2:7], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("seed", [22, 39, 57])
+def test_turns_agree_where_each_alone_leads_back_and_forth(seed: int) -> None:
+    """Fewer rows than columns, and one strong effect."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(7, 10))
+    rows = read(make_factor(X, 2.0 * X[:, 0] + rng.normal(size=7)), KnownNoise(1.0))
+    assert rows is not None
+    found = LocalScales()._find_precisions(rows, 1e-6, rows.log_hyperprior).precisions
+    again = find_precisions(rows, 1e-6, rows.log_hyperprior, found).precisions
+    np.testing.assert_allclose(again, found, rtol=1e-5)
+
+
 @pytest.mark.parametrize("truth", [[0.0, 0.0, 0.0], [0.6, 0.03, -0.05], [0.5, -0.4, 0.3]])
 def test_orthogonal_columns_have_the_exact_posterior(truth: list[float]) -> None:
     rng = np.random.default_rng(1)

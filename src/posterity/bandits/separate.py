@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from posterity.linear import BayesianLinearRegression
 from posterity.transaction import make_branch
 
 Array = NDArray[np.float64]
+# Tells what is believed of an arm at rows (n, m): None where it can't.
+Reader = Callable[[Array], Any]
 
 # Weight, degrees of freedom, location and scale of what nothing is known of.
 NOTHING = np.array([1.0, np.inf, 0.0, np.inf])[:, None, None]
@@ -42,7 +45,7 @@ class SeparateArms(Arms):
 
     prototype: Any
     models: list[Any] = field(default_factory=list)
-    tables: Mapping[int, Callable[[Array], Array]] = field(default_factory=dict)
+    tables: Mapping[int, Reader] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"tables": {}}
@@ -87,7 +90,7 @@ class SeparateArms(Arms):
         if isinstance(self.prototype, BayesianLinearRegression):
             nothing = np.broadcast_to(NOTHING, (4, 1, len(X)))
             tables = [
-                self._open(arm, model)(X) if is_known(model) else nothing
+                self._open(arm, _open_tables)(X) if is_known(model) else nothing
                 for arm, model in enumerate(self.models)
             ]
             return make_beliefs(tables, allowed)
@@ -98,10 +101,10 @@ class SeparateArms(Arms):
         believed = StudentBeliefs(*map(np.ascontiguousarray, (*normal, allowed)))
         return RisingBeliefs(believed, self.prototype._likelihood())
 
-    def _open(self, arm: int, model: Any) -> Callable[[Array], Array]:
-        """What tabulates an arm's expected rewards."""
+    def _open(self, arm: int, opens: Callable[[Any], Reader]) -> Reader:
+        """What tells an arm's expected rewards."""
         if arm not in self.tables:
-            self.tables = {**self.tables, arm: _open_tables(model)}
+            self.tables = {**self.tables, arm: opens(self.models[arm])}
         return self.tables[arm]
 
     def _believe_predictors(self, X: Array) -> Array | None:
@@ -112,7 +115,10 @@ class SeparateArms(Arms):
         if not isinstance(self.prototype, GeneralizedModel) or self.prototype._likelihood().learned:
             return None
         nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
-        arms = [model._believe_rows(X) if is_known(model) else nothing for model in self.models]
+        arms = [
+            self._open(arm, methodcaller("_open_beliefs"))(X) if is_known(model) else nothing
+            for arm, model in enumerate(self.models)
+        ]
         return None if any(arm is None for arm in arms) else np.stack(arms, axis=1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -67,16 +68,20 @@ class GeneralizedModel(LinearEstimator):
         likelihood = self._get_learned_likelihood()
         return Transformed(eta, likelihood.mean, likelihood.link_function)
 
-    def _believe_rows(self, X: Array) -> Array | None:
-        """Mean and variance (n, 2) of eta, as a stream's next rows are predicted by one triangle.
+    def _open_beliefs(self) -> Callable[[Array], Array | None]:
+        """What tells mean and variance (n, 2) of eta at rows, until more is learned.
 
-        None where these hang on more than that.
+        As a stream's next rows are predicted by one triangle; None where they hang on more.
         """
         if self._learns_parameter or not self._has_fast_predict_one:
-            return None
+            return lambda X: None
         path: Any = self._open_row_path()
-        believed = [path.believe(row) for row in X]
-        return None if None in believed else np.array(believed)
+
+        def believe(X: Array) -> Array | None:
+            believed = [path.believe(row) for row in X]
+            return None if None in believed else np.array(believed)
+
+        return believe
 
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
