@@ -21,7 +21,7 @@ from posterity.likelihoods.site import Sites
 Array = NDArray[np.float64]
 
 # Variances of eta up to which so few nodes have some seven digits, and the nodes beyond them.
-FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
+FEW_NODES, MOST_NODES = ((0.002, 3), (0.01, 4), (0.3, 10)), 32
 # A precision, relative to its slope, where the average curvature vanishes.
 LEAST_CURVATURE = 1e-8
 # A larger one, as exponentials have on average where hardly anything is known, would overflow.
