@@ -118,8 +118,8 @@ def _average_at(
     """Sums of log densities, slopes, curvatures, and slopes times nodes (n,), each by its share."""
     code = likelihood.compiled
     if code is not None and np.ndim(mean) == 1:
-        rows = (np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd))
-        return tuple(average_densities(*code, *rows, nodes, shares))
+        rows = [np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)]
+        return tuple(average_densities(*code, rows[0], rows[1], rows[2], nodes, shares))
     eta = mean + sd * nodes[:, None]
     slope, curvature = likelihood.derivatives(y, eta)
     value = likelihood.log_density(y, eta)
