@@ -128,7 +128,7 @@ def test_averages_are_those_of_quadrature(likelihood: Any) -> None:
             assert np.allclose(one, other, rtol=2e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("variance", [1e-6, 0.05, 0.051, 1.0, 1.01, 50.0, 9e3, 1.1e4])
+@pytest.mark.parametrize("variance", [1e-6, 2e-3, 3e-3, 0.05, 0.051, 1.0, 1.01, 50.0, 9e3, 1.1e4])
 def test_averages_of_softplus_at_any_width(variance: float) -> None:
     mean = np.linspace(-20.0, 20.0, 11)
     step = np.linspace(-9.0, 9.0, 200_001)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import polygamma, psi
 from twins import sites as twin_sites
 
 from posterity import kernel
@@ -13,19 +14,25 @@ from posterity.likelihoods import (
     Bernoulli,
     Beta,
     BetaBinomial,
+    Gamma,
     Gaussian,
     InverseGaussian,
     LaplaceNoise,
     Likelihood,
     LinearNegativeBinomial,
+    LogLogistic,
+    LogNormal,
     NegativeBinomial,
     Poisson,
     Quantile,
     Sites,
     StudentT,
+    Tweedie,
+    Weibull,
     laplace_sites,
     moment_sites,
 )
+from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.likelihoods.moderation import log_expected_logistic
 
 Array = np.ndarray
@@ -198,6 +205,52 @@ def test_working_rows_are_newtons(likelihood: Likelihood) -> None:
     nothing = kernel.working_rows(*known, y, np.zeros(21), weights, precision, pull)[0]
     expected = weights @ (likelihood.log_density(y, eta) - likelihood.log_density(y, np.zeros(21)))
     assert density - nothing == pytest.approx(expected)
+
+
+AMOUNTS = [
+    Gamma(2.0),
+    InverseGaussian(0.5),
+    Tweedie(1.5, 0.8),
+    Tweedie(1.2, 0.001),
+    Weibull(1.5),
+    LogLogistic(2.0),
+    LogNormal(0.7),
+]
+COUNTS = [Poisson(), NegativeBinomial(0.5), LinearNegativeBinomial(0.3), BetaBinomial(6, 5.0)]
+
+
+@pytest.mark.parametrize("likelihood", [*AMOUNTS, *COUNTS, Beta(5.0), *LIKELIHOODS[:6]], ids=repr)
+@pytest.mark.parametrize("spread", [1.0, 25.0])
+def test_averages_at_nodes_are_those_of_densities_and_derivatives(
+    likelihood: Likelihood, spread: float
+) -> None:
+    n, rng = 45, np.random.default_rng(7)  # no multiple of what a register holds
+    mean, sd = spread * rng.normal(size=n), rng.uniform(0.0, 0.5, size=n)
+    y = rng.integers(0, 2, size=n) if isinstance(likelihood, Bernoulli) else rng.gamma(2.0, size=n)
+    if likelihood in COUNTS:
+        y = np.round(np.minimum(y, 6.0))
+    if isinstance(likelihood, Tweedie):
+        y *= rng.random(n) < 0.7
+    if isinstance(likelihood, Beta):
+        y = rng.beta(2.0, 1.0, size=n)
+    nodes, shares = make_quadrature_rule(4)
+    known = likelihood.kernel_code
+    assert known is not None
+    ours = kernel.average_densities(*known, y.astype(float), mean, sd, nodes, shares)
+    eta = mean + sd * nodes[:, None]
+    slope, curvature = likelihood.derivatives(y, eta)
+    value = shares @ likelihood.log_density(y, eta)
+    assert ours[0] == pytest.approx(value, rel=1e-9, abs=1e-9)
+    assert ours[1] == pytest.approx(shares @ slope, rel=1e-9, abs=1e-9)
+    assert ours[2] == pytest.approx(shares @ curvature, rel=1e-8, abs=1e-9)
+    assert ours[3] == pytest.approx((shares * nodes) @ slope, rel=1e-8, abs=1e-9)
+
+
+def test_digammas_of_all_sizes() -> None:
+    x = np.concatenate([10.0 ** np.linspace(-150.0, 12.0, 500), np.linspace(0.01, 30.0, 1001)])
+    digamma, trigamma = kernel.find_digammas(x)
+    assert digamma == pytest.approx(psi(x), rel=1e-12, abs=1e-13)
+    assert trigamma == pytest.approx(polygamma(1, x), rel=1e-12)
 
 
 def test_expected_labels() -> None:

@@ -91,7 +91,8 @@ static const double *pk_tabulate_falls(const pk_likelihood *l, double *falls)
     if (l->code != PK_POWER_OF_MEAN || l->b >= 2.0)
         return NULL;
     for (ptrdiff_t number = 0; number < PK_FALLS; number += PK_LANES)
-        *(pk_vector *)(falls + number) = pk_fall(NULL, (2.0 - l->b) / (l->b - 1.0), pk_max((double)number + lanes, pk_all(1.0)));
+        *(pk_vector *)(falls + number) =
+            pk_fall(NULL, (2.0 - l->b) / (l->b - 1.0), pk_max((double)number + lanes, pk_all(1.0)));
     return falls;
 }
 
@@ -100,14 +101,17 @@ static const double *pk_tabulate_falls(const pk_likelihood *l, double *falls)
 static pk_vector pk_log_payments(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     const pk_vector zero = {0}, one = zero + 1.0;
-    double p = l->b, shape = (2.0 - p) / (p - 1.0), log_scale = log(l->a), total_shift = log(2.0 - p) + (1.0 + shape) * log_scale;
+    double p = l->b, shape = (2.0 - p) / (p - 1.0), log_scale = log(l->a);
+    double shift = log(2.0 - p) + (1.0 + shape) * log_scale;
     pk_vector log_y = pk_log(pk_choose(y, one, y > 0.0)), spread = l->a * pk_exp_any((p - 2.0) * log_y), total = zero;
-    pk_vector rate = shape * (log_y - log(p - 1.0)) - total_shift, expected = 1.0 / (spread * (2.0 - p));
+    pk_vector rate = shape * (log_y - log(p - 1.0)) - shift, expected = 1.0 / (spread * (2.0 - p));
     pk_integers few = (spread > PK_LEAST_SPREAD) & (y > 0.0);
-    pk_vector middle = pk_max(pk_floor(pk_choose(expected, one, few)), one), most = middle * rate - pk_fall(falls, shape, middle);
+    pk_vector middle = pk_max(pk_floor(pk_choose(expected, one, few)), one);
+    pk_vector most = middle * rate - pk_fall(falls, shape, middle);
     for (int way = 1; way >= -1; way -= 2) {
         double least = 0.0, last = pk_largest(middle) - (way < 0);
-        for (pk_vector numbers = middle - (way > 0 ? 0.0 : 1.0); last >= 1.0 && least > -PK_NEGLIGIBLE; numbers += (double)way) {
+        pk_vector numbers = middle - (way > 0 ? 0.0 : 1.0);
+        for (; last >= 1.0 && least > -PK_NEGLIGIBLE; numbers += (double)way) {
             pk_integers some = (numbers >= 1.0) & few;
             pk_vector term = numbers * rate - pk_fall(falls, shape, pk_max(numbers, one)) - most;
             term = pk_choose(term, zero - INFINITY, some);

@@ -5,8 +5,9 @@
 
 #include "posterity_sites.h"
 
-/* Up to these variances the rules of half of PK_NODES, and of all, have seven digits; beyond the last a logistic is a
- * step, to four. */
+/* Up to these variances a series has ten digits, and the rules of half of PK_NODES, and of all, have seven; beyond the
+ * last a logistic is a step, to four. */
+#define PK_TINY_VARIANCE 0.002
 #define PK_NARROW_VARIANCE 0.05
 #define PK_SMOOTH_VARIANCE 1.0
 #define PK_STEP_VARIANCE 1e4
@@ -54,11 +55,22 @@ PK_INLINE void pk_narrow_softplus(pk_vector mean, pk_vector root, pk_softplus_su
     }
 }
 
-PK_INLINE int pk_all_narrow(const double *variance)
+/* The same, hardly wider than a point: by Taylor's series, whose terms are moments times derivatives of the logistic. */
+PK_INLINE void pk_expand_softplus(pk_vector mean, pk_vector variance, pk_softplus_sums *sums)
+{
+    pk_vector half = 0.5 * variance, eighth = 0.5 * half * half;
+    pk_add_softplus(sums, mean, (pk_vector){0} + 1.0);
+    pk_vector q = sums->bend, lean = q * (1.0 - 2.0 * sums->slope), bend = q * (1.0 - 6.0 * q);
+    sums->value += half * q + eighth * bend;
+    sums->slope += lean * (half + eighth * (1.0 - 12.0 * q));
+    sums->bend += half * bend + eighth * q * (1.0 - q * (30.0 - 120.0 * q));
+}
+
+PK_INLINE int pk_all_within(const double *variance, double most)
 {
     int narrow = 1;
     for (int lane = 0; lane < PK_LANES; lane++)
-        narrow = narrow && variance[lane] <= PK_NARROW_VARIANCE;
+        narrow = narrow && variance[lane] <= most;
     return narrow;
 }
 
@@ -68,9 +80,13 @@ static void pk_average_softplus(ptrdiff_t n, const double *mean, const double *v
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         double root = sqrt(variance[i]);
-        if (i + PK_LANES <= n && pk_all_narrow(variance + i)) {
+        if (i + PK_LANES <= n && pk_all_within(variance + i, PK_NARROW_VARIANCE)) {
             pk_softplus_sums sums = {0};
-            pk_narrow_softplus(*(const pk_vector *)(mean + i), pk_sqrt(*(const pk_vector *)(variance + i)), &sums);
+            pk_vector middle = *(const pk_vector *)(mean + i), wide = *(const pk_vector *)(variance + i);
+            if (pk_all_within(variance + i, PK_TINY_VARIANCE))
+                pk_expand_softplus(middle, wide, &sums);
+            else
+                pk_narrow_softplus(middle, pk_sqrt(wide), &sums);
             *(pk_vector *)(value + i) = sums.value;
             *(pk_vector *)(slope + i) = sums.slope;
             *(pk_vector *)(bend + i) = sums.bend;

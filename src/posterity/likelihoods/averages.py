@@ -21,7 +21,7 @@ from posterity.likelihoods.site import Sites
 Array = NDArray[np.float64]
 
 # Variances of eta up to which so few nodes have some seven digits, and the nodes beyond them.
-FEW_NODES, MOST_NODES = ((0.01, 4), (0.3, 10)), 32
+FEW_NODES, MOST_NODES = ((0.002, 3), (0.01, 4), (0.3, 10)), 32
 # A precision, relative to its slope, where the average curvature vanishes.
 LEAST_CURVATURE = 1e-8
 # A larger one, as exponentials have on average where hardly anything is known, would overflow.
@@ -118,8 +118,8 @@ def _average_at(
     """Sums of log densities, slopes, curvatures, and slopes times nodes (n,), each by its share."""
     code = likelihood.compiled
     if code is not None and np.ndim(mean) == 1:
-        rows = (np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd))
-        return tuple(average_densities(*code, *rows, nodes, shares))
+        rows = [np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)]
+        return tuple(average_densities(*code, rows[0], rows[1], rows[2], nodes, shares))
     eta = mean + sd * nodes[:, None]
     slope, curvature = likelihood.derivatives(y, eta)
     value = likelihood.log_density(y, eta)

@@ -160,9 +160,8 @@ class Ordinal(Likelihood):
         if self.link != "logit":
             return super().average(y, mean, variance)
         low, high = (np.clip(mean - end, -FARTHEST, FARTHEST) for end in self._ends(y))
-        value, slope, bend = (
-            one + other
-            for one, other in zip(*(average_softplus(off, variance) for off in (low, high)))
+        value, slope, bend = np.add(
+            average_softplus(low, variance), average_softplus(high, variance)
         )
         return low - value + np.log(-np.expm1(high - low)), 1.0 - slope, bend
 

@@ -54,7 +54,7 @@ SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
 NEAR_VARIANCE = 0.3
 # Passes over the rows at most, and the tolerances of the mean's last move in standard deviations
 # and of the precision's share.
-MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 3e-3, 3e-2
+MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 1e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -222,10 +222,9 @@ def average_near_mode(
     if not SMALL_VARIANCE <= variance.max(initial=0.0) < NEAR_VARIANCE:
         return None
     for _ in range(MOST_PRIOR_ROUNDS):
-        sites, variance = _follow_mean(inner, likelihood, rows, near, variance)
+        sites = _follow_mean(inner, likelihood, rows, near, variance)
         near = _learn(inner, rows, sites)
-        mean = compute_eta(rows, near.coefficients(), inner.intercept) - rows.offsets
-        middle = _get_middle(near)
+        (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
         now = _average(middle.prior, likelihood, rows, sites, middle.factor, mean, variance)
         if now.move < NEAR_MOVE and now.spread < NEAR_SPREAD:
             return near, _finish(now, Fitted(now.wanted, 0.0, near.coefficients(), converged=True))
@@ -238,12 +237,11 @@ def _follow_mean(
     rows: SiteRows,
     near: LinearPosterior,
     variance: Array,
-) -> tuple[Array, Array]:
-    """Sites (2, n) that agree with the mean and the prior that they lead to, and the variances.
+) -> Array:
+    """Sites (2, n) that agree with the mean and the prior that they lead to.
 
     By passes over the rows: the products of the sites ``near`` serve for all of them, times their
-    change on average, and so do the variances: in the evidence their errors cancel, as precisions
-    are average curvatures.
+    change on average, and so do the variances.
     """
     before, known = inner.without_prior().factor, near.without_prior().factor
     root, w, now = known.root, near.coefficients(), near.copy()
@@ -262,7 +260,7 @@ def _follow_mean(
         last, w = w, now.coefficients()
         if np.linalg.norm(root @ (w - last)) < PASS_TOLERANCE:
             break
-    return _stack(wanted), variance
+    return _stack(wanted)
 
 
 def _learn(inner: LinearPosterior, rows: SiteRows, sites: Array) -> LinearPosterior:
