@@ -64,8 +64,8 @@ MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
 AT_ONCE = 2**19
-# A node that weighs less is not read.
-LEAST_WEIGHT = 0.01
+# A node that weighs less is not read, and of a variance, a precision below 0 that is none.
+LEAST_WEIGHT, LEAST_BENT = 0.01, 1e-4
 
 
 @dataclass(frozen=True)
@@ -241,6 +241,11 @@ class Hypothesis:
         found = b, eta, variance, tilted.constant, precision, shift, cubic, log_evidence
         return cls(node, likelihood, mean, covariance, *found)
 
+    @property
+    def bends_upwards(self) -> bool:
+        """True if a row says less than nothing, for which the posterior learned has no site."""
+        return bool(float(np.min(self.precision * self.variance)) < -LEAST_BENT)
+
     def find_skewness(self, directions: Array, few: bool) -> Array:
         """(n,) of sums of coefficients (n, d), by the third cumulants of the rows.
 
@@ -375,6 +380,8 @@ def find_quantiles(
     """
     skewness = np.zeros(len(directions))
     widest = max((float(np.max(one.variance)) for _, one in settled), default=0.0)
+    if not few and any(one.bends_upwards for _, one in settled):
+        least = 0.0
     if settled and (least is not None or not few or widest > NORMAL_BELOW**2):
         for start in range(0, len(directions), AT_ONCE // len(rows)):
             some = slice(start, start + AT_ONCE // len(rows))

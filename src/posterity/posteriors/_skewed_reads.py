@@ -23,7 +23,7 @@ from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantile
 
 Array = NDArray[np.float64]
 
-# Rows, and values of rows, that are all kept where a parameter is learned.
+# Rows, and values of rows, that are all kept.
 MOST_ROWS, MOST_VALUES = 400, 4000
 
 
@@ -161,8 +161,7 @@ class CorrectsSkewness(KeepsFirstRows):
         """Keep rows that were learned, besides those kept before: few, or those that matter."""
         before = self.statistics.skewed
         rows = rows if before is None else before.join(rows)
-        few = len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES
-        if few and (self.statistics.phi is not None or self._is_smooth_noise):
+        if len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES:
             self.statistics.skewed = rows.join_equal()
             return
         mean, variance = self.inner.central().linear_moments(rows.X)
