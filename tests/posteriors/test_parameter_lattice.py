@@ -17,6 +17,7 @@ from posterity.files.store import dumps, loads
 from posterity.likelihoods import (
     Censored,
     Gamma,
+    InverseGaussian,
     Likelihood,
     LogNormal,
     Poisson,
@@ -96,6 +97,30 @@ def test_batches_merged_models_and_files_are_read_as_a_fit(likelihood: Likelihoo
     for model in (batches, rows, halves[0].merge(halves[1])):
         assert np.abs((read(model) - expected) / sd).max() < 0.03
     np.testing.assert_allclose(read(loads(dumps(whole))), expected, rtol=1e-9)
+
+
+def test_unlearned_rows_are_read_as_if_they_had_not_come() -> None:
+    X, y = make_rows(40)
+    left = fit(Gamma(), X, y).unlearn(X[30:], y[30:])
+    found, expected = read(left), read(fit(Gamma(), X[:30], y[:30]))
+    sd = (expected[2] - expected[0]) / 4.0
+    assert np.abs((found - expected) / sd).max() < 0.03
+
+
+def test_rows_that_bend_upwards_say_less_than_nothing() -> None:
+    X, _ = make_rows(200)
+    columns, known = np.column_stack([np.ones(200), X]), InverseGaussian(0.5)
+    y = known.distribution(columns @ [0.5, 0.5]).rvs(random_state=1)
+    told = fit(known, X, y).summary(level=0.6826895)
+    mean, step = np.asarray(told["mean"], float), 1e-3
+    slopes = [
+        [columns.T @ known.derivatives(y, columns @ (mean + far))[0] for far in (each, -each)]
+        for each in step * np.eye(2)
+    ]
+    information = np.array([low - high for high, low in slopes]) / (2.0 * step)
+    sd = np.sqrt(np.diag(np.linalg.inv(information + np.diag([0.0, PRECISION]))))
+    found = 0.5 * (np.asarray(told["high"], float) - np.asarray(told["low"], float))
+    np.testing.assert_allclose(found, sd, rtol=0.03)
 
 
 def test_a_parameter_that_may_vanish_has_a_long_tail() -> None:

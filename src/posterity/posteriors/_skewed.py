@@ -55,7 +55,7 @@ LEAST_SD, OPEN_VARIANCE, LEAST_SKEWNESS = 0.1, 1e12, 3e-4
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of each eta given a, few up to some sd of it; and of each eta alone, few up to another.
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
-FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.3
+FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.5
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments: of coefficients so many rows; of new
 # rows, which may be many, only where a few rows make most of the skewness.

@@ -23,7 +23,7 @@ from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantile
 
 Array = NDArray[np.float64]
 
-# Rows, and values of rows, that are all kept.
+# Rows, and values of rows, that are all kept where few do not tell what is normal.
 MOST_ROWS, MOST_VALUES = 400, 4000
 
 
@@ -161,9 +161,11 @@ class CorrectsSkewness(KeepsFirstRows):
         """Keep rows that were learned, besides those kept before: few, or those that matter."""
         before = self.statistics.skewed
         rows = rows if before is None else before.join(rows)
-        if len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES:
+        few = len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES
+        mean, variance = self.inner.central().linear_moments(rows.X)
+        asked = self.statistics.phi is not None or self._is_smooth_noise
+        if few and (asked or self.known.bends_upwards(rows.y, mean + rows.offsets)):
             self.statistics.skewed = rows.join_equal()
             return
-        mean, variance = self.inner.central().linear_moments(rows.X)
         kept = rows.select(self.known, mean + rows.offsets, variance)
         self.statistics.skewed = kept if len(kept) and not self._moves_coefficients else None
