@@ -66,6 +66,8 @@ MOST_SWEEPS, TOLERANCE = 200, 1e-4
 AT_ONCE = 2**19
 # A node that weighs less is not read, and of a variance, a precision below 0 that is none.
 LEAST_WEIGHT, LEAST_BENT = 0.01, 1e-4
+# The variance of an eta that is known exactly; and what a row leaves of one in a sweep, at least.
+TINY, LEAST_LEFT = 1e-60, 1e-4
 
 
 @dataclass(frozen=True)
@@ -231,13 +233,14 @@ class Hypothesis:
                 break
             step, last = (max(0.7 * step, 0.1) if change > last else step), change
             # Where a log density bends upwards, it has less precision than none.
-            precision = precision + step * (1.0 / tilted.variance - 1.0 / variance)
-            shift = shift + step * (tilted.mean / tilted.variance - eta / variance)
+            told, before_told = (np.maximum(one, TINY) for one in (tilted.variance, variance))
+            precision = precision + step * (1.0 / told - 1.0 / before_told)
+            shift = shift + step * (tilted.mean / told - eta / before_told)
         else:
             return None
         log_evidence = float(np.sum(tilted.constant + _log_site(learned, precision, shift)))
         log_evidence += 0.5 * float(pull @ mean) - float(np.sum(np.log(np.diagonal(root)))) - before
-        cubic = np.nan_to_num(tilted.third / variance**3, nan=0.0, posinf=0.0, neginf=0.0)
+        cubic = tilted.third / np.maximum(variance, TINY) ** 3
         found = b, eta, variance, tilted.constant, precision, shift, cubic, log_evidence
         return cls(node, likelihood, mean, covariance, *found)
 
@@ -361,6 +364,7 @@ def _tilt(
         moved = ratio @ nodes
         off = nodes - moved[:, None]
         square, cube = np.sum(ratio * off**2, axis=1), np.sum(ratio * off**3, axis=1)
+        square = np.maximum(square, LEAST_LEFT)  # no narrower than points so far apart can tell
         return Tilted(most + np.log(total), eta + sd * moved, variance * square, sd**3 * cube)
 
 
