@@ -211,6 +211,12 @@ class Likelihood:
             possible = self.log_density(y, np.zeros_like(y)) > -np.inf
         named_row(y, possible, f"{type(self).__name__} gives it no probability")
 
+    def bends_upwards(self, y: Array, eta: Array) -> bool:
+        """True if the log density of a target bends upwards at its eta, as far as it is known."""
+        with np.errstate(all="ignore"):
+            logs = self.log_density(y, eta + STEP * np.arange(-1, 2)[:, None])
+        return bool(np.any(logs[0] - 2.0 * logs[1] + logs[2] > ROUNDING))
+
     def is_open(self, y: Array) -> bool:
         """True if no target is less likely far away on one side, so that all leave eta open there.
 

@@ -118,6 +118,8 @@ def _score(masses: Array) -> Array:
 def _interpolate(z: Array, points: Array) -> Array:
     """Quantiles (57,) from those of rising standard normal numbers; beyond the last, straight."""
     known = np.abs(z) < FARTHEST
+    if np.count_nonzero(known) < 2:  # all of it lies at one point
+        return np.full(len(NODES), points[np.argmin(np.abs(z))])
     z, points = z[known], points[known]
     slope = (points[-1] - points[0]) / (z[-1] - z[0])
     low, high = points[0] - slope * (z[0] + FARTHEST), points[-1] + slope * (FARTHEST - z[-1])

@@ -133,8 +133,9 @@ def _read(cells: dict[Cell, Point], axis: int) -> Array:
     lines = [[points[i] for i in np.flatnonzero(places == one)] for one in np.unique(places)]
     t = np.array([line[0].t[axis] for line in lines])
     logs = np.array([logsumexp([point.log_density for point in line]) for line in lines])
+    logs = np.maximum(logs - logs.max(), -4.0 * FALLEN)  # a cubic would swing beyond a cliff
     fine = np.linspace(t[0], t[-1], FINER * len(t))[None]
-    masses = np.exp(CubicSpline(t, logs - logs.max())(fine))
+    masses = np.exp(CubicSpline(t, logs)(fine))
     return np.asarray(mix([(0.0, fine, masses)])[0])
 
 

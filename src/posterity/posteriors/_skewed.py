@@ -55,7 +55,7 @@ LEAST_SD, OPEN_VARIANCE, LEAST_SKEWNESS = 0.1, 1e12, 3e-4
 MOST_ROWS, MOST_A_COEFFICIENT, MOST_EQUAL, MOST_VALUES = 400, 20, 16, 2**20
 # Points of each eta given a, few up to some sd of it; and of each eta alone, few up to another.
 FEW, MANY, FEW_BELOW = 5, 9, 1.0
-FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.3
+FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.5
 # All rows that are kept have their sites found again. Those that skew most correct densities by
 # their likelihoods, and the others by their third moments: of coefficients so many rows; of new
 # rows, which may be many, only where a few rows make most of the skewness.
@@ -64,8 +64,10 @@ MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
 MOST_SWEEPS, TOLERANCE = 200, 1e-4
 # Values in memory at once.
 AT_ONCE = 2**19
-# A node that weighs less is not read.
-LEAST_WEIGHT = 0.01
+# A node that weighs less is not read, and of a variance, a precision below 0 that is none.
+LEAST_WEIGHT, LEAST_BENT = 0.01, 1e-4
+# The variance of an eta that is known exactly; and what a row leaves of one in a sweep, at least.
+TINY, LEAST_LEFT = 1e-60, 1e-4
 
 
 @dataclass(frozen=True)
@@ -231,15 +233,21 @@ class Hypothesis:
                 break
             step, last = (max(0.7 * step, 0.1) if change > last else step), change
             # Where a log density bends upwards, it has less precision than none.
-            precision = precision + step * (1.0 / tilted.variance - 1.0 / variance)
-            shift = shift + step * (tilted.mean / tilted.variance - eta / variance)
+            told, before_told = (np.maximum(one, TINY) for one in (tilted.variance, variance))
+            precision = precision + step * (1.0 / told - 1.0 / before_told)
+            shift = shift + step * (tilted.mean / told - eta / before_told)
         else:
             return None
         log_evidence = float(np.sum(tilted.constant + _log_site(learned, precision, shift)))
         log_evidence += 0.5 * float(pull @ mean) - float(np.sum(np.log(np.diagonal(root)))) - before
-        cubic = np.nan_to_num(tilted.third / variance**3, nan=0.0, posinf=0.0, neginf=0.0)
+        cubic = tilted.third / np.maximum(variance, TINY) ** 3
         found = b, eta, variance, tilted.constant, precision, shift, cubic, log_evidence
         return cls(node, likelihood, mean, covariance, *found)
+
+    @property
+    def bends_upwards(self) -> bool:
+        """True if a row says less than nothing, for which the posterior learned has no site."""
+        return bool(float(np.min(self.precision * self.variance)) < -LEAST_BENT)
 
     def find_skewness(self, directions: Array, few: bool) -> Array:
         """(n,) of sums of coefficients (n, d), by the third cumulants of the rows.
@@ -356,6 +364,7 @@ def _tilt(
         moved = ratio @ nodes
         off = nodes - moved[:, None]
         square, cube = np.sum(ratio * off**2, axis=1), np.sum(ratio * off**3, axis=1)
+        square = np.maximum(square, LEAST_LEFT)  # no narrower than points so far apart can tell
         return Tilted(most + np.log(total), eta + sd * moved, variance * square, sd**3 * cube)
 
 
@@ -375,6 +384,8 @@ def find_quantiles(
     """
     skewness = np.zeros(len(directions))
     widest = max((float(np.max(one.variance)) for _, one in settled), default=0.0)
+    if not few and any(one.bends_upwards for _, one in settled):
+        least = 0.0
     if settled and (least is not None or not few or widest > NORMAL_BELOW**2):
         for start in range(0, len(directions), AT_ONCE // len(rows)):
             some = slice(start, start + AT_ONCE // len(rows))

@@ -23,7 +23,7 @@ from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantile
 
 Array = NDArray[np.float64]
 
-# Rows, and values of rows, that are all kept where a parameter is learned.
+# Rows, and values of rows, that are all kept where few do not tell what is normal.
 MOST_ROWS, MOST_VALUES = 400, 4000
 
 
@@ -162,9 +162,10 @@ class CorrectsSkewness(KeepsFirstRows):
         before = self.statistics.skewed
         rows = rows if before is None else before.join(rows)
         few = len(rows) <= MOST_ROWS and rows.X.size <= MOST_VALUES
-        if few and (self.statistics.phi is not None or self._is_smooth_noise):
+        mean, variance = self.inner.central().linear_moments(rows.X)
+        asked = self.statistics.phi is not None or self._is_smooth_noise
+        if few and (asked or self.known.bends_upwards(rows.y, mean + rows.offsets)):
             self.statistics.skewed = rows.join_equal()
             return
-        mean, variance = self.inner.central().linear_moments(rows.X)
         kept = rows.select(self.known, mean + rows.offsets, variance)
         self.statistics.skewed = kept if len(kept) and not self._moves_coefficients else None
