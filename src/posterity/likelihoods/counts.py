@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import betainc, expit, gammaln, pdtr, pdtrc
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
-from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.kernel import average_softplus, find_digammas
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
@@ -288,13 +288,8 @@ class SearchedNegativeBinomial(type(stats.nbinom)):  # type: ignore[misc]
             mean = size * (1.0 - share) / share
             most = mean + FURTHEST * (np.sqrt(mean / share) + 1.0 / share)
             most = np.minimum(most, np.exp(LARGEST_LOG))
-
-        def count(t: Array) -> Array:
-            return np.floor(np.exp(t) - 2.0)
-
-        # On a scale of logs, on which -1 is 0: a mean may be 1e200 where most counts are 0.
-        ends = np.zeros(np.shape(q)), np.log(most + 3.0)
-        return count(solved_quantile(lambda t: self.cdf(count(t), size, share), q, *ends))
+        most = np.floor(most)
+        return solved_quantile(lambda y: self.cdf(y, size, share), q, 0.0 * most, most, 1.0)
 
     def _isf(self, q: Array, size: Array, share: Array) -> Array:
         return self._ppf(1.0 - q, size, share)

@@ -162,7 +162,8 @@ class Hurdle(Zeros):
     def log_positive(self, eta: Array) -> Array:
         """log((1 - p) / (1 - F(0)))."""
         # A count too rare for floats is 1, if it is not 0.
-        above = self._tail(self.likelihood.log_tails(np.zeros(()), eta)[1], np.ones(()), eta)
+        with np.errstate(all="ignore"):
+            above = self._tail(self.likelihood.log_tails(np.zeros(()), eta)[1], np.ones(()), eta)
         return np.asarray(log_expit(-np.log(self.zero_odds)) - above)
 
     def start(self, y: Array) -> Array:
