@@ -136,7 +136,8 @@ class KnownByCdf(RowDistribution):
     def _excess(self, y: FloatArray) -> FloatArray:
         """E max(Y - y, 0)."""
         above = np.ones(np.shape(y))
-        return self._integrate_tail(y, above, self._reach(y, above), self._find_ends())[0]
+        reach, ends = self._reach(y, above), self._find_ends()
+        return self._integrate_tail(y, above, reach, ends, 0.0 * reach)[0]
 
     def _score(self, y: FloatArray) -> FloatArray:
         """The integral of the squares of both tails at the middle, moved to y.
@@ -147,10 +148,11 @@ class KnownByCdf(RowDistribution):
             middle = self._solve(np.full(self.shape, 0.5), ROUGH)
             both = np.array([-1.0, 1.0]).reshape(2, *(1,) * len(self.shape))
             reach, ends = self._reach(middle, both), self._find_ends()
-            tails, squares = self._integrate_tail(middle, both, reach, ends)
+            size = FALL * reach.sum(axis=0)
+            tails, squares = self._integrate_tail(middle, both, reach, ends, size)
             above = y >= middle
             beside, far = np.where(above, 1.0, -1.0), np.where(above, reach[1], reach[0])
-            beyond = self._integrate_tail(y, beside, far, ends)[0]
+            beyond = self._integrate_tail(y, beside, far, ends, size)[0]
             between = np.where(above, tails[1], tails[0]) - beyond
             total = squares.sum(axis=0) + np.abs(y - middle) - 2.0 * between
         return np.where(self.is_flat() & ~np.isnan(y), np.inf, total)
@@ -172,9 +174,14 @@ class KnownByCdf(RowDistribution):
         return self._ppf(np.array([0.0, 1.0]).reshape(2, *(1,) * len(self.shape)))
 
     def _integrate_tail(
-        self, y: FloatArray, side: FloatArray, reach: FloatArray, ends: FloatArray
+        self,
+        y: FloatArray,
+        side: FloatArray,
+        reach: FloatArray,
+        ends: FloatArray,
+        size: FloatArray,
     ) -> FloatArray:
-        """Integrals (2, ...) of the tail beyond y, and of its square."""
+        """Integrals (2, ...) of the tail beyond y, and of its square, to digits of ``size``."""
         room = np.maximum(side * (np.where(side > 0.0, ends[1], ends[0]) - y), LEAST)
 
         def sum_places(x: FloatArray) -> FloatArray:
@@ -188,7 +195,7 @@ class KnownByCdf(RowDistribution):
 
         coarse, fine = sum_places(X)
         for shifts in SHIFTS:
-            left = np.abs(fine - coarse) > AGREED * fine
+            left = np.abs(fine - coarse) > AGREED * np.maximum(fine, size)
             if not left.any():
                 break
             between = np.mean([sum_places(X + shift * STEP)[1] for shift in shifts], axis=0)
