@@ -155,7 +155,8 @@ class KnownByCdf(RowDistribution):
             beyond = self._integrate_tail(y, beside, far, ends, size)[0]
             between = np.where(above, tails[1], tails[0]) - beyond
             total = squares.sum(axis=0) + np.abs(y - middle) - 2.0 * between
-        return np.where(self.is_flat() & ~np.isnan(y), np.inf, total)
+        unbounded = self.is_flat() | np.isnan(total)
+        return np.where(unbounded & ~np.isnan(y), np.inf, total)
 
     def _tail(self, y: FloatArray, side: FloatArray) -> FloatArray:
         """Probability beyond y: above where ``side`` is 1, up to it where that is -1."""
