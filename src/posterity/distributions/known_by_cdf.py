@@ -40,7 +40,7 @@ def solved_quantile(
 ) -> FloatArray:
     """Least number whose probability is at least q, between ``least`` and ``most``.
 
-    By false position (Illinois) on normal scores of probabilities, and on logs of numbers that are
+    By false position on normal scores of probabilities, and on logs of numbers that are
     positive; by bisection where that is slow. With ``unit`` 1 among whole numbers; with ``slack``
     one whose normal score is that near.
 

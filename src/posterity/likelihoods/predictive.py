@@ -44,8 +44,9 @@ class Predictive(KnownByCdf):
     """Predictive distributions under any likelihood, where eta ~ Normal(mean, variance).
 
     By quadrature of ``likelihood.distribution(eta)`` over eta: the log density as moments
-    are matched, the rest by 113 nodes. Quantiles are solved for; the CRPS is that of an ensemble of
-    quantiles, to about three digits.
+    are matched, probabilities by the first of a few rules that agree, the rest by 113 nodes.
+    Quantiles are solved for; the CRPS and the expected shortfall are integrals of probabilities, to
+    about three digits.
 
     Parameters
     ----------
