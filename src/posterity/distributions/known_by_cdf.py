@@ -92,7 +92,7 @@ def _score(probability: FloatArray, target: FloatArray) -> FloatArray:
     return np.asarray(np.clip(ndtri(probability), -FURTHEST_SCORE, FURTHEST_SCORE) - target)
 
 
-def _stretch(y: FloatArray, positive: FloatArray, unit: float) -> FloatArray:
+def _stretch(y: FloatArray, positive: Any, unit: float) -> FloatArray:
     """Numbers as they are, positive ones by their logs; counts are from -1 up."""
     return np.where(positive, np.log(y + 2.0 * unit), y)
 
