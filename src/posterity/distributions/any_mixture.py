@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,22 +12,17 @@ from scipy.special import logsumexp
 
 from posterity.distributions._mixture_weights import check_weights, draw_components
 from posterity.distributions._rows import FloatArray
-from posterity.distributions.row_distribution import CountDistribution, RowDistribution
+from posterity.distributions.known_by_cdf import CountsKnownByCdf, KnownByCdf, solved_quantile
 
-# Brackets of quantiles are bisected to this width, relative to the quantile.
-TOLERANCE = 1e-13
-MOST_HALVINGS = 200
-# Scores of counts are sums over so many at most, between these probabilities of the tails.
-MOST_COUNTS, LEAST_TAIL = 10_000, 1e-13
 # Numbers of components that are asked for in one call: they fit into memory.
 MOST_AT_ONCE = 1_000_000
 
 
-class AnyMixture(RowDistribution):
+class AnyMixture(KnownByCdf):
     """Mixtures, one per row, of any distributions with SciPy's methods; see :class:`Mixture`.
 
-    Densities and probabilities are the components' own, weighed. Quantiles are solved for by
-    bisection; the CRPS is an integral over quantiles, to about 0.2%.
+    Densities and probabilities are the components' own, weighed. Quantiles are solved for; the CRPS
+    is an integral of probabilities, to about five digits.
 
     Parameters
     ----------
@@ -45,8 +40,7 @@ class AnyMixture(RowDistribution):
     """
 
     __slots__ = ("components", "weights")
-    # The smallest distance of targets, and the name of their density's method.
-    _unit: ClassVar[float] = 0.0
+    # The name of the method of their density.
     _density: ClassVar[str] = "logpdf"
     _KNOWS_NOTHING = "a component knows nothing about it yet"
 
@@ -97,12 +91,13 @@ class AnyMixture(RowDistribution):
             return self._average(self._ask("sf", y))
         return 1.0 - self._cdf(y)
 
-    def _ppf(self, q: FloatArray) -> FloatArray:
+    def _solve(self, q: FloatArray, slack: float) -> FloatArray:
         ends = self._ask("ppf", q)
         counts = np.broadcast_to(self.weights > 0.0, ends.shape)
         least = np.where(counts, ends, np.inf).min(axis=-1)
         most = np.where(counts, ends, -np.inf).max(axis=-1)
-        found = solved_quantile(self._cdf, np.broadcast_to(q, least.shape), least, most, self._unit)
+        levels = np.broadcast_to(q, least.shape)
+        found = solved_quantile(self._cdf, levels, least, most, self._unit, slack)
         flat = np.broadcast_to(self.is_flat(), found.shape)
         return np.where(flat, np.where(q == 0.5, self._mean(), 0.5 * (least + most)), found)
 
@@ -134,6 +129,7 @@ class AskedTogether(AnyMixture):
     """Mixtures of one family, whose ``stack`` is all components, (n, K): few are asked at once."""
 
     __slots__ = ("together",)
+    _block_rows = 1024
 
     def __init__(self, components: Sequence[Any], weights: ArrayLike) -> None:
         super().__init__(components, weights)
@@ -147,7 +143,7 @@ class AskedTogether(AnyMixture):
         return np.asarray(np.broadcast_to(getattr(self.together, name)(*columns), shape))
 
 
-class AnyCounts(CountDistribution, AnyMixture):
+class AnyCounts(CountsKnownByCdf, AnyMixture):
     """The same of whole numbers.
 
     Examples
@@ -160,38 +156,7 @@ class AnyCounts(CountDistribution, AnyMixture):
     """
 
     __slots__ = ()
-    _unit = 1.0
     _density = "logpmf"
-
-    def _crps(self, y: FloatArray) -> FloatArray:
-        """The sum over counts of (cdf - [count >= y])^2, of rows of which so many are likely.
-
-        Of all others by quantiles, as for numbers.
-        """
-        y = np.broadcast_to(y, np.broadcast_shapes(np.shape(y), self.shape))
-        low, high = self._ppf(np.asarray(LEAST_TAIL)), self._ppf(np.asarray(1.0 - LEAST_TAIL))
-        few = np.isfinite(low) & (high - low < MOST_COUNTS)
-        result = np.empty(y.shape)
-        for row in np.ndindex(self.shape):
-            one, of_row = self[row] if row else self, (..., *row)
-            if few[row]:
-                counts = low[row] + np.arange(float(high[row] - low[row]) + 1.0)
-                result[of_row] = one._sum_over_counts(y[of_row], counts)
-            else:
-                result[of_row] = super(AnyCounts, one)._crps(y[of_row])
-        return result[()]
-
-    def _sum_over_counts(self, y: FloatArray, counts: FloatArray) -> FloatArray:
-        """The same of one row, of which these are all counts that are likely."""
-        below = self._cdf(counts)
-        past, to_come = np.square(below), np.square(1.0 - below)
-        steps = np.clip(y - counts[0], 0.0, len(counts))
-        so_far = np.concatenate([[0.0], np.cumsum(past)])
-        left = np.concatenate([np.cumsum(to_come[::-1])[::-1], [0.0]])
-        # Between two counts the score is linear.
-        places = np.arange(len(counts) + 1.0)
-        inside = np.interp(steps, places, so_far) + np.interp(steps, places, left)
-        return inside + np.maximum(counts[0] - y, 0.0) + np.maximum(y - counts[-1] - 1.0, 0.0)
 
 
 def any_mixture(parts: Sequence[Any], weights: ArrayLike) -> AnyMixture:
@@ -207,35 +172,3 @@ def flat_rows(predictive: Any) -> Any:
         if hasattr(predictive, "is_flat")
         else np.zeros(np.shape(predictive.mean()), bool)
     )
-
-
-def solved_quantile(
-    cdf: Callable[[FloatArray], FloatArray],
-    q: FloatArray,
-    least: FloatArray,
-    most: FloatArray,
-    unit: float = 0.0,
-    close: float = TOLERANCE,
-) -> FloatArray:
-    """Least number whose probability is at least q, by bisection between ``least`` and ``most``.
-
-    With ``unit`` 1 among whole numbers.
-
-    Examples
-    --------
-    >>> from scipy.stats import norm
-    >>> low, high = np.array([-9.0]), np.array([9.0])
-    >>> solved_quantile(norm.cdf, np.array([0.975]), low, high).round(6)
-    array([1.959964])
-    """
-    with np.errstate(invalid="ignore"):
-        low, high, inside = least - unit, most, (q > 0.0) & (q < 1.0)
-        for _ in range(MOST_HALVINGS):
-            middle = 0.5 * low + 0.5 * high
-            middle = np.floor(middle) if unit else middle
-            below = cdf(middle) < q
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            near = np.maximum(unit, close * np.maximum(np.abs(low), np.abs(high)))
-            if not np.any(inside & (high - low > near)):
-                break
-    return np.where(inside, high, np.select([q == 0.0, q == 1.0], [least, most], np.nan))

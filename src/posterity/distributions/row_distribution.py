@@ -221,7 +221,7 @@ class RowDistribution(TellsNames):
         Returns
         -------
         ndarray of shape (n,)
-            In units of the target; infinite for flat rows. By 48 quantiles, to some four digits.
+            In units of the target; infinite for flat rows. To some four digits.
 
         Raises
         ------
@@ -234,12 +234,7 @@ class RowDistribution(TellsNames):
         >>> Normal([0.0], [1.0]).expected_shortfall(0.95).round(3)
         array([2.063])
         """
-        rest = 1.0 - check_level(level)
-        # With the cube of the tail's share, nodes are dense where quantiles grow fast.
-        nodes, shares = (each.reshape(-1, *(1,) * len(self.shape)) for each in (POINTS, SHARES))
-        quantiles = self.ppf(1.0 - rest * nodes**3)
-        beyond: FloatArray = np.sum(3.0 * shares * nodes**2 * quantiles, axis=0)
-        return beyond
+        return self._shortfall(check_level(level))
 
     def crps(self, y: ArrayLike) -> FloatArray:
         """Continuous ranked probability score at y: the integral of (cdf(t) - [t >= y])^2 dt.
@@ -349,6 +344,14 @@ class RowDistribution(TellsNames):
 
     def _interval(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self._ppf(0.5 - 0.5 * levels), self._ppf(0.5 + 0.5 * levels)
+
+    def _shortfall(self, level: FloatArray) -> FloatArray:
+        """By 48 quantiles."""
+        # With the cube of the tail's share, nodes are dense where quantiles grow fast.
+        nodes, shares = (each.reshape(-1, *(1,) * len(self.shape)) for each in (POINTS, SHARES))
+        quantiles = self.ppf(1.0 - (1.0 - level) * nodes**3)
+        beyond: FloatArray = np.sum(3.0 * shares * nodes**2 * quantiles, axis=0)
+        return beyond
 
     def _crps(self, y: FloatArray) -> FloatArray:
         """Twice the integral of the check loss over all quantiles (Gneiting and Ranjan 2011).

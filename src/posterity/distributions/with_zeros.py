@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.distributions.known_by_cdf import solved_quantile
+
 Array = NDArray[np.float64]
+
+# Beyond so many standard deviations, and lengths of an exponential tail, there are no counts.
+FURTHEST, LARGEST = 40.0, 1e305
 
 
 class WithZeros:
@@ -52,3 +57,10 @@ class CountsWithZeros(WithZeros):
     def logpmf(self, y: Array) -> Array:
         """Log probability."""
         return np.where(y == 0.0, np.log(self.zero), self._log_other(self.given.logpmf(y)))
+
+    def ppf(self, q: Array) -> Array:
+        """Quantile: what is above 0 may be too rare for that of the given distribution."""
+        mean, var = self.given.mean(), self.given.var()
+        q, most = np.broadcast_arrays(q, mean + FURTHEST * (1.0 + np.sqrt(var) + var / mean))
+        most = np.floor(np.nan_to_num(most, nan=LARGEST, posinf=LARGEST))
+        return solved_quantile(self.cdf, q, np.zeros(q.shape), most, 1.0)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from scipy.special import i0e
 
-from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
     Kernel,

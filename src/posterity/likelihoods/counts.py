@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betainc, expit, gammaln, pdtr, pdtrc
+from scipy.special import betainc, expit, gammaln, ndtr, pdtr, pdtrc
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
-from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.kernel import average_softplus, find_digammas
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
 # A negative binomial of a smaller size is 0.
-LEAST_SIZE = 1e-100
+LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e20
 # Standard deviations from its mean beyond which no count is looked for.
 FURTHEST = 40.0
 # Beyond it not every whole number is a float.
@@ -281,20 +281,27 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
 
 
 class SearchedNegativeBinomial(type(stats.nbinom)):  # type: ignore[misc]
-    """SciPy's, whose quantiles are searched for by bisection: its own may never end."""
+    """SciPy's, whose quantiles are searched for: its own may never end, or end the process."""
+
+    def _cdf(self, x: Array, n: Array, p: Array) -> Array:
+        return self._or_normal(super()._cdf, 1.0, x, n, p)
+
+    def _sf(self, x: Array, n: Array, p: Array) -> Array:
+        return self._or_normal(super()._sf, -1.0, x, n, p)
+
+    @staticmethod
+    def _or_normal(of: Any, side: float, x: Array, n: Array, p: Array) -> Array:
+        large = n > LARGEST_SIZE
+        normal = ndtr(side * (x * p - n * (1.0 - p)) / np.sqrt(n * (1.0 - p)))
+        return np.where(large, normal, of(np.where(large, 0.0, x), np.where(large, 1.0, n), p))
 
     def _ppf(self, q: Array, size: Array, share: Array) -> Array:
         with np.errstate(over="ignore"):
             mean = size * (1.0 - share) / share
             most = mean + FURTHEST * (np.sqrt(mean / share) + 1.0 / share)
             most = np.minimum(most, np.exp(LARGEST_LOG))
-
-        def count(t: Array) -> Array:
-            return np.floor(np.exp(t) - 2.0)
-
-        # On a scale of logs, on which -1 is 0: a mean may be 1e200 where most counts are 0.
-        ends = np.zeros(np.shape(q)), np.log(most + 3.0)
-        return count(solved_quantile(lambda t: self.cdf(count(t), size, share), q, *ends))
+        most = np.floor(most)
+        return solved_quantile(lambda y: self.cdf(y, size, share), q, 0.0 * most, most, 1.0)
 
     def _isf(self, q: Array, size: Array, share: Array) -> Array:
         return self._ppf(1.0 - q, size, share)

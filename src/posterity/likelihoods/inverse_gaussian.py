@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.likelihoods.amounts import PowerOfMean
 from posterity.likelihoods.positive import (
     LARGEST_LOG,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +15,10 @@ from posterity.distributions.any_mixture import (
     AnyMixture,
     AskedTogether,
     any_mixture,
-    solved_quantile,
 )
+from posterity.distributions.known_by_cdf import CountsKnownByCdf, KnownByCdf, solved_quantile
 from posterity.distributions.mixing import get_matcher, get_mixer, match_column_moments
-from posterity.distributions.row_distribution import CountDistribution, RowDistribution
+from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.sites import moment_sites
 
@@ -31,22 +32,21 @@ SHARES = np.exp(-0.5 * np.square(NODES)) / np.exp(-0.5 * np.square(NODES)).sum()
 MOST_OUTSIDE, LARGEST_MEAN = 0.01, 1e100
 # Where eta is known.
 ONE_NODE, ONE_SHARE = np.zeros((1, 1)), np.ones((1, 1))
-# The ensemble of the score: fewer nodes, and quantiles at each.
-SCORE_NODES, SCORE_SHARES = NODES[8:-8:4], SHARES[8:-8:4] / SHARES[8:-8:4].sum()
-LEVELS, LEVEL_SHARES = (
-    0.5 * (part + shift)
-    for part, shift in zip(np.polynomial.legendre.leggauss(24), (1.0, 0.0), strict=True)
-)
+# Gauss and Hermite's rules, of which the first two that agree on a probability are enough, before
+# the one of all nodes.
+RULES = (*(make_quadrature_rule(k) for k in (5, 9, 17)), (NODES[:, 0], SHARES[:, 0]))
+AGREED = 1e-7
 BLOCK_ROWS = 1024
-TOLERANCE, LEEWAY = 1e-12, 1e-9
+LEEWAY = 1e-9
 
 
-class Predictive(RowDistribution):
+class Predictive(KnownByCdf):
     """Predictive distributions under any likelihood, where eta ~ Normal(mean, variance).
 
     By quadrature of ``likelihood.distribution(eta)`` over eta: the log density as moments
-    are matched, the rest by 113 nodes. Quantiles are solved for; the CRPS is that of an ensemble of
-    quantiles, to about three digits.
+    are matched, probabilities by the first of a few rules that agree, the rest by 113 nodes.
+    Quantiles are solved for; the CRPS and the expected shortfall are integrals of probabilities, to
+    about three digits.
 
     Parameters
     ----------
@@ -73,8 +73,7 @@ class Predictive(RowDistribution):
     """
 
     __slots__ = ("eta_mean", "eta_variance", "likelihood")
-    # Smallest distance of two targets.
-    _unit: ClassVar[float] = 0.0
+    _block_rows = 1024
 
     def __init__(
         self, likelihood: Observation, eta_mean: ArrayLike, eta_variance: ArrayLike
@@ -126,12 +125,9 @@ class Predictive(RowDistribution):
     def _cdf(self, y: Array) -> Array:
         return self._each(type(self)._probability, y, 0.5)
 
-    def _ppf(self, q: Array) -> Array:
+    def _solve(self, q: Array, slack: float) -> Array:
         ends = np.where(q < 0.5, -np.inf, np.where(q > 0.5, np.inf, self.eta_mean))
-        return self._each(type(self)._quantile, q, ends)
-
-    def _crps(self, y: Array) -> Array:
-        return self._each(type(self)._score, y, np.inf)
+        return self._each(partial(type(self)._quantile, slack=slack), q, ends)
 
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         eta = self.eta_mean + np.sqrt(self.eta_variance) * rng.standard_normal(size)
@@ -187,19 +183,28 @@ class Predictive(RowDistribution):
     def _log_density(self, y: Array, mean: Array, std: Array) -> Array:
         return moment_sites(self.likelihood, y, mean, np.square(std)).log_normalizer
 
-    def _average(self, mean: Array, std: Array, of: Callable[[Any], Any]) -> Array:
-        """(n,) average over eta of a figure of ``observed`` at every node (k, n)."""
-        nodes, shares = (NODES, SHARES) if std.any() else (ONE_NODE, ONE_SHARE)
-        values = np.broadcast_to(
-            of(self.likelihood.distribution(mean + std * nodes)), (len(nodes), len(mean))
-        )
-        return np.asarray(np.sum(shares * values, axis=0))
-
     def _probability(self, y: Array, mean: Array, std: Array) -> Array:
-        return np.minimum(self._average(mean, std, lambda observed: observed.cdf(y)), 1.0)
+        """That of a target of at most y, by the first rule that agrees with a smaller one."""
+        if not std.any():
+            return self._sum_nodes(y, mean, std, ONE_NODE, ONE_SHARE)
+        found, rows, part = np.full(len(y), np.nan), np.arange(len(y)), self
+        for rule in RULES:
+            nodes, shares = (each[:, None] for each in rule)
+            finer = part._sum_nodes(y[rows], mean[rows], std[rows], nodes, shares)
+            agreed = np.abs(finer - found[rows]) <= AGREED
+            found[rows] = finer
+            if agreed.all():
+                break
+            if agreed.any():
+                part, rows = part._rows(~agreed), rows[~agreed]
+        return np.clip(found, 0.0, 1.0)
 
-    def _quantile(self, q: Array, mean: Array, std: Array) -> Array:
-        """Least target whose probability is at least q, by bisection.
+    def _sum_nodes(self, y: Array, mean: Array, std: Array, nodes: Array, shares: Array) -> Array:
+        below = self.likelihood.distribution(mean + std * nodes).cdf(y)
+        return np.asarray(np.sum(shares * np.broadcast_to(below, (len(nodes), len(y))), axis=0))
+
+    def _quantile(self, q: Array, mean: Array, std: Array, slack: float) -> Array:
+        """Least target whose probability is at least q, or one near.
 
         It lies between those of the outermost nodes, where targets grow with eta or fall.
         """
@@ -207,29 +212,16 @@ class Predictive(RowDistribution):
             observed = self.likelihood.distribution(mean + std * nodes)
             ends = np.broadcast_to(observed.ppf(q), (len(nodes), len(mean)))
             least, most = np.min(ends, axis=0), np.max(ends, axis=0)
-            below, above = (self._probability(end, mean, std) for end in (least - self._unit, most))
+            under = np.nextafter(least - self._unit, -np.inf)  # there may be a mass at the least
+            below, above = (self._probability(end, mean, std) for end in (under, most))
             if np.all((below <= q + LEEWAY) & (above >= q - LEEWAY)):
                 break
         return solved_quantile(
-            lambda y: self._probability(y, mean, std), q, least, most, self._unit, TOLERANCE
+            lambda y: self._probability(y, mean, std), q, least, most, self._unit, slack
         )
 
-    def _score(self, y: Array, mean: Array, std: Array) -> Array:
-        """E|Y - y| - E|Y - Y'| / 2 of an ensemble (Gneiting and Raftery 2007, equation 21)."""
-        observed = self.likelihood.distribution((mean + std * SCORE_NODES)[:, None])
-        members = np.broadcast_to(
-            observed.ppf(LEVELS[:, None]), (len(SCORE_NODES), len(LEVELS), len(mean))
-        ).reshape(-1, len(mean))
-        shares = (SCORE_SHARES * LEVEL_SHARES).ravel()
-        order = np.argsort(members, axis=0)
-        ranked, shares = np.take_along_axis(members, order, axis=0), shares[order]
-        # E|Y - Y'| is the sum of 2 F (1 - F) over the gaps between those that are ranked.
-        below = np.cumsum(shares, axis=0)[:-1]
-        apart = 2.0 * np.sum(below * (1.0 - below) * np.diff(ranked, axis=0), axis=0)
-        return np.asarray(np.sum(shares * np.abs(ranked - y), axis=0) - 0.5 * apart)
 
-
-class PredictiveCounts(CountDistribution, Predictive):
+class PredictiveCounts(CountsKnownByCdf, Predictive):
     """Predictive distributions of whole numbers under any likelihood.
 
     Examples
@@ -249,7 +241,6 @@ class PredictiveCounts(CountDistribution, Predictive):
     """
 
     __slots__ = ()
-    _unit = 1.0
 
     @staticmethod
     def mix(components: Sequence[Any], weights: Array) -> AnyMixture:

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.special import gammainc, gammaln, log_wright_bessel
+from scipy.special import gammainc, log_wright_bessel
 
-from posterity.distributions.any_mixture import solved_quantile
+from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.amounts import PowerOfMean
 from posterity.likelihoods.likelihood import Kernel, named_row
@@ -29,8 +29,8 @@ LEAST_SPREAD = 0.005
 # A function of many values is a spline of so many knots in a unit of its log, if these are few.
 KNOTS, FEWEST_KNOTS, LEAST_SHARE = 64, 8, 0.5
 # With more payments on average their sum is nearly gamma; beyond so many standard deviations of
-# their number there are none, nor is there a sum beyond so many of its own.
-MOST_PAYMENTS, REACH, FURTHEST = 400.0, 9.0, 40.0
+# their number, and a few, there are none, nor is there a sum beyond so many of its own.
+MOST_PAYMENTS, REACH, MORE, FURTHEST = 400.0, 7.5, 8.0, 40.0
 
 
 @dataclass(frozen=True)
@@ -175,15 +175,20 @@ class SumOfPayments:
             y, self.rate, self.scale, self.average, self.variance, self.shape
         )
         below, many = np.exp(-rate), rate > MOST_PAYMENTS
-        most = np.where(many, 0.0, rate + REACH * np.sqrt(rate) + 20.0)
-        for number in range(1, int(np.max(most, initial=0.0)) + 1):
-            some = (number <= most) & (y > 0.0) & (number > rate - REACH * np.sqrt(rate))
-            share = np.exp(number * np.log(rate[some]) - rate[some] - gammaln(number + 1.0))
-            below[some] += share * gammainc(number * shape[some], y[some] / scale[some])
         square = np.square(mean[many])
         below[many] = gammainc(
             square / variance[many], np.maximum(y[many], 0.0) * mean[many] / variance[many]
         )
+        some = np.flatnonzero((y > 0.0) & ~many)
+        rate, shape, size = rate.ravel()[some], shape.ravel()[some], (y / scale).ravel()[some]
+        sums = below.ravel()[some]
+        weight, spread = sums + 0.0, REACH * np.sqrt(rate)
+        first, last = rate - spread, rate + spread + MORE
+        for number in range(1, int(np.max(last, initial=0.0)) + 1):
+            weight *= rate / number
+            asked = np.flatnonzero((number > first) & (number <= last))
+            sums[asked] += weight[asked] * gammainc(number * shape[asked], size[asked])
+        np.put(below, some, sums)
         return np.where(y < 0.0, 0.0, np.minimum(below, 1.0))
 
     def ppf(self, q: ArrayLike) -> Array:

@@ -16,6 +16,9 @@ from posterity.likelihoods.wrapped import COUNTS, SOME, Wrapped
 
 Array = NDArray[np.float64]
 
+# Log of a probability: where counts above 0 have less, they are 1.
+RAREST = -20.0
+
 
 @dataclass(frozen=True)
 class Zeros(Wrapped):
@@ -73,13 +76,19 @@ class Zeros(Wrapped):
 
     def distribution(self, eta: Array) -> Any:
         """That of the likelihood, with this probability of 0."""
+        eta = self._near(eta)
         given, zero = self.likelihood.distribution(eta), np.exp(self.log_zero(eta))
         kind = CountsWithZeros if hasattr(given, "logpmf") else WithZeros
         return kind(given, zero, np.exp(self.log_positive(eta)))
 
     def mean(self, eta: Array) -> Array:
         """Mean of the likelihood, times the factor."""
+        eta = self._near(eta)
         return np.asarray(np.exp(self.log_positive(eta)) * self.likelihood.mean(eta))
+
+    def _near(self, eta: Array) -> Array:
+        """The eta (n,) for which floats have the same distribution."""
+        return eta
 
 
 @dataclass(frozen=True)
@@ -171,19 +180,24 @@ class Hurdle(Zeros):
 
     def log_positive(self, eta: Array) -> Array:
         """log((1 - p) / (1 - F(0)))."""
-        return np.asarray(log_expit(-np.log(self.zero_odds)) - self._log_some(eta))
+        return np.asarray(log_expit(-np.log(self.zero_odds)) - self._log_above(eta))
 
     def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """The likelihood's, those of log(1 - F(0)) by differences; zeros say nothing of eta."""
         slope, curvature = self.likelihood.derivatives(np.where(y == 0.0, 1.0, y), eta)
-        rise, bend = find_differences(self._log_some, eta)
+        rise, bend = find_differences(self._log_above, eta)
         above, curved = np.isfinite(rise) & (y > 0.0), np.maximum(curvature + bend, 0.0)
         return np.where(above, slope - rise, 0.0), np.where(above, curved, 0.0)
 
-    def _log_some(self, eta: Array) -> Array:
-        """log(1 - F(0))."""
-        # A count too rare for floats is 1, if it is not 0.
-        return self._tail(self.likelihood.log_tails(np.zeros(()), eta)[1], np.ones(()), eta)
+    def _log_above(self, eta: Array) -> Array:
+        """log(1 - F(0)); a count too rare for floats is 1, if it is not 0."""
+        with np.errstate(all="ignore"):
+            zero = np.zeros(())
+            return self._tail(self.likelihood.log_tails(zero, eta)[1], np.ones(()), eta)
+
+    def _near(self, eta: Array) -> Array:
+        """Where a count above 0 is so rare that more than 1 has no digits, one that is no rarer."""
+        return eta - np.minimum(self._log_above(eta) - RAREST, 0.0)
 
     def start(self, y: Array) -> Array:
         """Starting values of the likelihood: zeros, which say nothing of eta, have the mean."""
