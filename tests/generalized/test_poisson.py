@@ -360,6 +360,6 @@ def test_a_level_whose_counts_are_all_0_is_rare_among_many_rows() -> None:
     y[:10], level[:10] = 0, 2
     frame = pd.DataFrame({"x": x, "level": level.astype(str)})
     rates = BayesianPoissonRegression().fit(frame, y).predict_mean_distribution(frame[:10])
-    assert (0.01 < rates.mean()).all()
+    assert (rates.mean() > 0.01).all()
     assert (rates.mean() < 0.5).all()
     assert (rates.std() < 0.5).all()
