@@ -105,8 +105,8 @@ class JointParameters(ApartFromCoefficients):
 
     def learn_row(self, likelihood: Likelihood, *told: Array) -> Self:
         """Learn one: target, mean and variance of its eta, weight (1,), and features (m,)."""
-        *believed, x = told
-        return self.learn(likelihood, BelievedRows(*believed, x[None], np.zeros(1)))
+        y, mean, variance, weight, x = told
+        return self.learn(likelihood, BelievedRows(y, mean, variance, weight, x[None], np.zeros(1)))
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
