@@ -31,7 +31,7 @@ NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
 # Nodes are placed anew where the posterior is so much narrower, those of a fit also where its mean
 # is further away. Narrower than these, in steps of the nodes, it is not seen.
 NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
-LONG_WAY = 1.0  # of a log, between two rounds
+LONG_WAY = 2.5  # of a log, between two rounds
 BENT = 0.2  # what a square of standard deviations times one may be, for a log to be a parabola
 MOST_ROUNDS = 30
 # The standard deviation of a log that is known well.
