@@ -350,3 +350,16 @@ def test_counts_that_are_all_0_say_how_large_a_rate_may_be(kind, n: int) -> None
     assert 1.0 < model.posterior_.std()[0] < 10.0
     assert (model.posterior_.std() < 10.0).all()
     assert (model.predict(X[:3]) < 1.0).all()
+
+
+def test_a_level_whose_counts_are_all_0_is_rare_among_many_rows() -> None:
+    """The mode lies where its rows say nothing: its effect was -34 (1e9), and its rate 1e303."""
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 2, 1000), rng.normal(size=1000)
+    y = rng.poisson(np.exp(0.5 + 0.3 * x))
+    y[:10], level[:10] = 0, 2
+    frame = pd.DataFrame({"x": x, "level": level.astype(str)})
+    rates = BayesianPoissonRegression().fit(frame, y).predict_mean_distribution(frame[:10])
+    assert (rates.mean() > 0.01).all()
+    assert (rates.mean() < 0.5).all()
+    assert (rates.std() < 0.5).all()

@@ -111,3 +111,19 @@ def test_batches_under_several_parameters_stay_near_their_fit(likelihood: Any) -
     for name, exact in fitted.likelihood_parameters_.items():
         known = model.likelihood_parameters_[name]
         assert abs(np.log(known.median() / exact.median())) < 0.3
+
+
+@pytest.mark.parametrize("likelihood", [ZeroInflated(Poisson()), Ordinal(4)], ids=str)
+@pytest.mark.parametrize("forgetting", [None, "exponential:0.98"])
+def test_compiled_rows_are_those_of_the_general_path(likelihood: Any, forgetting: Any) -> None:
+    """So is a first row that weighs nothing, under several parameters."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.minimum(rng.poisson(1.0, 40), 3).astype(float)
+    weights = np.where(np.arange(40) % 9 == 0, 0.0, 1.0 + (np.arange(40) % 5 == 0))
+    one, other = (BayesianGeneralizedLinear(likelihood, forgetting=forgetting) for _ in range(2))
+    for i in range(40):
+        one.learn_one(X[i], y[i], weights[i])
+        other.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1])
+    assert_allclose(one.coef_, other.coef_, rtol=1e-9)
+    for name, known in one.likelihood_parameters_.items():
+        assert_allclose(known.median(), other.likelihood_parameters_[name].median(), rtol=1e-9)

@@ -54,14 +54,14 @@ PK_INLINE void pk_find_cuts(const pk_likelihood *l, double y, double eta, double
 }
 
 /* Of ratings (McCullagh 1980). */
-PK_INLINE double pk_rating_density(const pk_likelihood *l, double y, double eta)
+PK_RARE double pk_rating_density(const pk_likelihood *l, double y, double eta)
 {
     double low, high;
     pk_find_cuts(l, y, eta, &low, &high);
     return l->b > 0.0 ? pk_log_between(low, high) : -pk_log1p_exp(-high) - pk_log1p_exp(low);
 }
 
-PK_INLINE void pk_rating_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+PK_RARE void pk_rating_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
 {
     double low, high;
     pk_find_cuts(l, y, eta, &low, &high);
@@ -78,9 +78,9 @@ PK_INLINE void pk_rating_derivatives(const pk_likelihood *l, double y, double et
 }
 
 /* The same three of zeros with a reason of their own; see below. */
-static double pk_zeros_constant(const pk_likelihood *l, double y);
-static double pk_zeros_density(const pk_likelihood *l, double y, double eta);
-static void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature);
+PK_RARE double pk_zeros_constant(const pk_likelihood *l, double y);
+PK_RARE double pk_zeros_density(const pk_likelihood *l, double y, double eta);
+PK_RARE void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature);
 
 /* True if the target is eta plus noise. */
 PK_INLINE int pk_is_noise(const pk_likelihood *l)
@@ -215,7 +215,7 @@ PK_INLINE double pk_log_none(const pk_likelihood *base, double eta)
     return counts ? pk_log_constant(base, 0.0) + pk_log_density(base, 0.0, eta) : -INFINITY;
 }
 
-static double pk_zeros_constant(const pk_likelihood *l, double y)
+PK_RARE double pk_zeros_constant(const pk_likelihood *l, double y)
 {
     pk_likelihood base = pk_without_zeros(l);
     double other = -pk_log1p_exp(l->c);
@@ -224,7 +224,7 @@ static double pk_zeros_constant(const pk_likelihood *l, double y)
     return other + pk_log_constant(&base, y);
 }
 
-static double pk_zeros_density(const pk_likelihood *l, double y, double eta)
+PK_RARE double pk_zeros_density(const pk_likelihood *l, double y, double eta)
 {
     pk_likelihood base = pk_without_zeros(l);
     int inflated = l->code & PK_INFLATED;
@@ -240,7 +240,7 @@ static double pk_zeros_density(const pk_likelihood *l, double y, double eta)
     return pk_log_density(&base, y, eta) - some;
 }
 
-static void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
+PK_RARE void pk_zeros_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
 {
     pk_likelihood base = pk_without_zeros(l);
     int inflated = l->code & PK_INFLATED;

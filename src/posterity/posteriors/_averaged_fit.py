@@ -39,6 +39,9 @@ SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
 # the rows do not identify the scale of coefficients.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
+# Standard deviation of a coefficient's part of eta that rows leave at the mode, which averages and
+# their priors then search for from there, if that of most is known.
+OPEN_SPREAD, KNOWN_SPREAD = 2.0, 0.5
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
@@ -301,6 +304,21 @@ def leaves_scale_open(prior: Factor, precision: Array, rows: SiteRows) -> bool:
     root = np.diagonal(prior.root)[-len(rows.spread) :]
     with np.errstate(divide="ignore"):
         return bool(np.mean(np.square(rows.spread / root)) > LARGEST_SPREAD**2)
+
+
+def leaves_coefficient_open(known: Factor, count: float, rows: SiteRows) -> bool:
+    """Return True if ``count`` rows that tell of most coefficients leave one anywhere.
+
+    As of a level whose counts are all 0: the mode lies where they say nothing, and its scale grows.
+    (Labels that a line separates leave all open: that scale grows by right.)
+    """
+    reach = np.abs(rows.X).max(axis=0, initial=0.0)
+    enough = count >= LITTLE_INFORMATION * known.n_coefficients
+    if not (enough and len(reach)) or known.rank < known.n_coefficients:
+        return False
+    inverse = solve_triangle(known.root, np.eye(known.n_coefficients))[-len(reach) :]
+    spread = np.square(inverse).sum(axis=1) * np.square(reach)
+    return bool(spread.max() > OPEN_SPREAD**2 and np.median(spread) < KNOWN_SPREAD**2)
 
 
 def _search_under_prior(

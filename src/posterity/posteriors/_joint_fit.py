@@ -25,6 +25,7 @@ from posterity.posteriors._averaged_fit import (
     average_near_mode,
     average_sites,
     learn_near_mode,
+    leaves_coefficient_open,
     leaves_scale_open,
 )
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
@@ -149,11 +150,14 @@ class WarmStart(NamedTuple):
         of_sites: Factor,
         start: Array | None,
         near: Curvature | None,
+        rows: SiteRows,
     ) -> WarmStart:
-        """The next round's, under the prior that the rows choose by these sites of theirs."""
+        """The next, under the prior that these sites choose, unless that holds nothing."""
         known = before.factor
         chosen = before.choose_prior(of_sites.combine(known))
         prior = chosen.combine(known)
+        if leaves_coefficient_open(prior.combine(of_sites), of_sites.count, rows):
+            return self._replace(start=start, curvature=near, sites=None, stalled=MOST_STALLED)
         change = _relative_change(prior, self.prior, of_sites, int(before.intercept))
         rate = change / self.change if 0.0 < self.change < math.inf else self.rate
         move = _compute_level(chosen) - self.level
@@ -221,11 +225,13 @@ def _begin(
     begun = WarmStart.of(inner)
     if near is not None:
         fitted, chosen = near.fitted, inner.choose_prior(near.learned)
-        prior = chosen.combine(inner.factor)
-        begun = WarmStart(prior, _compute_level(chosen), fitted.coefficients)
+        known, count = chosen.combine(near.learned), near.learned.count
+        if not leaves_coefficient_open(known, count, rows):
+            begun = WarmStart(chosen.combine(inner.factor), _compute_level(chosen))
+        begun = begun._replace(start=fitted.coefficients)
         if near.rows is rows:
-            known = fitted.curvature and replace(fitted.curvature, ended=None)
-            begun = begun._replace(curvature=known, sites=fitted.sites)
+            curvature = fitted.curvature and replace(fitted.curvature, ended=None)
+            begun = begun._replace(curvature=curvature, sites=fitted.sites)
         return begun
     if share == 1 or not (inner.learns_prior or model.averages_many(share)):
         return begun
@@ -298,7 +304,7 @@ def _search_near_mode(
         )
         if near is None:
             return None
-        begun = begun.continue_from(before, *near)
+        begun = begun.continue_from(before, *near, rows)
         if begun.ahead <= agreed or begun.change <= PRIOR_TOLERANCE or begun.is_stalled:
             break
     return begun
@@ -330,7 +336,7 @@ def _alternate_prior_and_mode(
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
         under, of_sites = begun, _summarize_sites(before, fitted.sites, rows)
-        begun = begun.continue_from(before, of_sites, fitted.coefficients, fitted.curvature)
+        begun = begun.continue_from(before, of_sites, fitted.coefficients, fitted.curvature, rows)
         if settled and not model.at_mode:
             begun = begun._replace(sites=fitted.sites)
             if not model.likelihood.kinked:

@@ -382,7 +382,7 @@ class LinearPosterior:
         self.factor.copy_from(left)
 
     def replace_rows(self, rows: Factor) -> None:
-        """Know this factor of the rows in place of another one of the same rows."""
+        """Know this factor in place of another one of the same rows."""
         self.keep(rows, 0)
 
     # ---- as the posterior of site rows ---------------------------------------------------------

@@ -61,8 +61,9 @@ Array = NDArray[np.float64]
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100
 # Rounds in which sites and the likelihood's parameter agree; fewer for rows that will be fitted
-# again soon. Standard deviations apart at which they agree nearly, and well enough for these.
-MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW = 20, 12, 0.3, 0.15
+# again soon. Standard deviations apart at which they agree nearly, and well enough for these: in
+# few rounds, and in more.
+MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW, NO_LONGER = 20, 3, 0.3, 0.15, 1.0
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
 
@@ -524,7 +525,7 @@ class GeneralizedPosterior(CorrectsSkewness):
         if share > 1:  # some of the rows, with larger weights, find it approximately
             few, fit, steps = self._fit_with_parameter(rows.thin(share), near)
             near, steps = few.statistics.phi, steps.restart()
-        for number in range(FEW_ROUNDS if within else MOST_ROUNDS):
+        for number in range(MOST_ROUNDS):
             agreed = math.inf if rough or within else PRIOR_TOLERANCE
             trial, fit = self._fit_given(rows, near, fit, agreed)
             sites = fit.fitted.sites
@@ -534,6 +535,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
             near = trial.statistics.phi
+            within = within and (within if number < FEW_ROUNDS else NO_LONGER)
             if near.agrees_with(last, within, steps.rate) and not rough:
                 break
             nearly = near.agrees_with(last, NEARLY / steps.rate)

@@ -112,8 +112,8 @@ class JointParameters(ApartFromCoefficients):
 
     def learn_row(self, likelihood: Likelihood, *told: Array) -> Self:
         """Learn one: target, mean and variance of its eta, weight (1,), and features (m,)."""
-        *believed, x = told
-        return self.learn(likelihood, BelievedRows(*believed, x[None], np.zeros(1)))
+        y, mean, variance, weight, x = told
+        return self.learn(likelihood, BelievedRows(y, mean, variance, weight, x[None], np.zeros(1)))
 
     def learn_together(
         self, likelihood: Likelihood, near: Self, rows: BelievedRows
@@ -338,11 +338,10 @@ def _include(known: Likelihood, rows: BelievedRows) -> tuple[Array, Array]:
             return rows.mean + step, after
     sites = find_sites(known, "moments", rows.y, rows.mean, rows.variance, rows.weights)
     with np.errstate(divide="ignore"):
-        before = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf)
-    total = before + sites.precision
-    gain = np.where(np.isfinite(before), sites.precision / total, 0.0)
-    mean = rows.mean + gain * (sites.target - rows.mean)
-    return mean, np.where(np.isfinite(before), np.minimum(1.0 / total, MOST_VARIANCE), 0.0)
+        total = np.where(rows.variance > 0.0, 1.0 / rows.variance, np.inf) + sites.precision
+        variance = np.minimum(1.0 / total, MOST_VARIANCE)
+    gain = sites.precision / np.maximum(total, 1e-300)
+    return rows.mean + gain * (sites.target - rows.mean), variance
 
 
 def _add_ones(X: Array, cross: Array) -> Array:

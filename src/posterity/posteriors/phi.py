@@ -32,6 +32,7 @@ NEARLY_GAUSSIAN, FURTHEST = 0.15, 4.0
 # Nodes are placed anew where the posterior is so much narrower, those of a fit also where its mean
 # is further away. Narrower than these, in steps of the nodes, it is not seen.
 NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
+LONG_WAY = 2.5  # of a log, between two rounds
 BENT = 0.2  # what a square of standard deviations times one may be, for a log to be a parabola
 MOST_ROUNDS = 30
 # The standard deviation of a log that is known well.
@@ -171,11 +172,12 @@ class LearnedParameter(ApartFromCoefficients):
     def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
         """With another value in force: sites follow it, and it follows the sites.
 
-        It is looked for as far around as it has moved, or what was found for other sites holds it.
+        After a long way it is looked for as far around, or what was found for other sites holds it.
         """
         move = math.log(self.value / last.value)
         step, steps = steps.lengthen(move)
-        return replace(self, sd=max(self.sd, abs(move)), value=last.value * math.exp(step)), steps
+        sd = max(self.sd, abs(move)) if abs(move) > LONG_WAY else self.sd
+        return replace(self, sd=sd, value=last.value * math.exp(step)), steps
 
     def learn(self, likelihood: Likelihood, rows: BelievedRows) -> Self:
         """Learn rows that came one after another."""
