@@ -50,9 +50,8 @@ LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
-# Few rows can't show effects whose squares are so many squared standard errors, over the number of
-# other features, which tell how strong effects are: these are not said to be nothing, either. Of
-# fewer rows than 50 it is such a part of the noise, or predictions of the first ones would run off.
+# Few rows can't show so many squared standard errors over the number of other features, which tell
+# how strong effects are. At most such a part of the noise is weak, or first predictions run off.
 UNSHOWN, MOST_UNSHOWN = 5.0, 0.1
 # Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
 NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
@@ -108,8 +107,7 @@ class StandardRows:
     def log_hyperprior(self) -> Array:
         """(2, g) log prior of the shared scale on the longest lattice."""
         points = np.arange(float(LONGEST_LATTICE))
-        information = float(self.lengths.max())
-        return compute_log_hyperprior(self.lattice_base + points, len(self.lengths), information)
+        return compute_log_hyperprior(self.lattice_base + points, self.lengths)
 
     @property
     def could_be_met(self) -> bool:
@@ -193,7 +191,8 @@ def find_precisions(
         precisions = matched
         if change < tolerance:
             break
-    nodes = np.where(tilted.is_known, tilted.split(), precisions)  # what is not known has no parts
+    is_known = tilted.information >= LEAST_TOLD * tilted.information.max()
+    nodes = np.where(is_known, tilted.split(), precisions)  # what is not known has no parts
     information = cavities.information
     unit = cavities.compute_unit(rows)
     shares = information / (information + nodes)
@@ -290,11 +289,6 @@ class _Tilted(NamedTuple):
         gain = float(top.sum() + sum(logs) + np.log(total))
         return cls(posterior, together.likelihood / total, v, cavities.information, gain)
 
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """(m,) True where the data tell enough to tell a strong effect from a weak one."""
-        return np.asarray(self.information >= LEAST_TOLD * self.information.max())
-
     def match(self, weights: Array) -> Array:
         """(m,) the precision that shrinks as much as the average over ``weights`` (m, g)."""
         information = np.maximum(self.information, LEAST_TOLD * self.information.max())
@@ -346,10 +340,10 @@ class _SharedScale(NamedTuple):
         return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
-def compute_log_hyperprior(lattice: Array, m: int, information: float) -> Array:
+def compute_log_hyperprior(lattice: Array, lengths: Array) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    unshown = min(UNSHOWN / information, MOST_UNSHOWN) / (m - 1)
-    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / m))
+    unshown = min(UNSHOWN / float(lengths.max()), MOST_UNSHOWN) / (len(lengths) - 1)
+    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / len(lengths)))
     above = corners[:, None] - lattice
     log_share = log_expit(above)
     return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))
