@@ -146,7 +146,7 @@ def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:
     cauchy = np.where(off > -5.5, np.exp(-0.5 * off - 0.5 * np.exp(-off)) / np.sqrt(2 * np.pi), 0.0)
     like = norm.pdf(told[:, None], 0.0, np.sqrt(1.0 / information + v))
     around = {"alike": np.eye(len(v)), "apart": cauchy}
-    prior = dict(zip(around, np.exp(compute_log_hyperprior(log_v, 3, information)), strict=True))
+    prior = dict(zip(around, np.exp(compute_log_hyperprior(log_v, rows.lengths)), strict=True))
     share = {"alike": 0.2, "apart": 0.8}
     posterior = np.zeros((3, len(v)))
     for of_terms, of_members in itertools.product(around, around):

@@ -42,6 +42,7 @@ from posterity.likelihoods import (
     Poisson,
     Predictive,
     Quantile,
+    SkewNormal,
     StudentT,
 )
 
@@ -338,6 +339,19 @@ def test_first_rows_under_heavy_tails_are_predicted_sensibly(seed: int) -> None:
     y = rows @ [1.0, -2.0, 0.5] + 5.0 + rng.standard_t(4.0, size=20)
     predictive = BayesianGeneralizedLinear(StudentT(4.0, 1.0)).predict_then_learn(rows, y)
     assert np.abs(predictive.mean()).max() < 1e3
+
+
+@pytest.mark.parametrize("likelihood", [StudentT(2.0, 1.0), SkewNormal(4.0, 0.7)])
+def test_first_rows_one_by_one_say_what_they_say_together(likelihood: Likelihood) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y = likelihood.distribution(X @ [1.0, -2.0, 0.5]).rvs(random_state=rng)
+    together, stream = (BayesianGeneralizedLinear(likelihood) for _ in range(2))
+    together.fit(X, y)
+    for x, target in zip(X, y, strict=True):
+        stream.learn_one(x, target)
+    off = (stream.coef_ - together.coef_) / together.posterior_.std()[1:]
+    assert np.abs(off).max() < 0.2
 
 
 def test_likelihood_by_its_name() -> None:

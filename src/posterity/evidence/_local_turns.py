@@ -105,8 +105,7 @@ class StandardRows:
     def log_hyperprior(self) -> Array:
         """(2, g) log prior of the shared scale on the longest lattice."""
         points = np.arange(float(LONGEST_LATTICE))
-        information = float(self.lengths.max())
-        return compute_log_hyperprior(self.lattice_base + points, len(self.lengths), information)
+        return compute_log_hyperprior(self.lattice_base + points, self.lengths)
 
     @property
     def could_be_met(self) -> bool:
@@ -212,7 +211,8 @@ def find_precisions(
         if turn.change < tolerance:
             break
         place, last = turn.extrapolate(last), turn
-    nodes = np.where(tilted.is_known, tilted.split(), precisions)  # what is not known has no parts
+    is_known = tilted.information >= LEAST_TOLD * tilted.information.max()
+    nodes = np.where(is_known, tilted.split(), precisions)  # what is not known has no parts
     information = cavities.information
     unit = cavities.compute_unit(rows)
     shares = information / (information + nodes)
@@ -308,11 +308,6 @@ class _Tilted(NamedTuple):
         total = together.likelihood.sum()
         gain = float(top.sum() + sum(logs) + np.log(total))
         return cls(posterior, together.likelihood / total, v, cavities.information, gain)
-
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """(m,) True where the data tell enough to tell a strong effect from a weak one."""
-        return np.asarray(self.information >= LEAST_TOLD * self.information.max())
 
     def match(self, weights: Array) -> Array:
         """(m,) the precision that shrinks as much as the average over ``weights`` (m, g)."""

@@ -23,9 +23,8 @@ LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # As WEAK_SIGNAL_A_DIRECTION of the hyperprior: where all are alike, and where most may be weak
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
-# Few rows can't show effects whose squares are so many squared standard errors, over the number of
-# other features, which tell how strong effects are: these are not said to be nothing, either. Of
-# fewer rows than 50 it is such a part of the noise, or predictions of the first ones would run off.
+# Few rows can't show so many squared standard errors over the number of other features, which tell
+# how strong effects are. At most such a part of the noise is weak, or first predictions run off.
 UNSHOWN, MOST_UNSHOWN = 5.0, 0.1
 LONGEST_LATTICE = 90
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
@@ -63,10 +62,10 @@ class SharedScale(NamedTuple):
         return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
-def compute_log_hyperprior(lattice: Array, m: int, information: float) -> Array:
+def compute_log_hyperprior(lattice: Array, lengths: Array) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    unshown = min(UNSHOWN / information, MOST_UNSHOWN) / (m - 1)
-    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / m))
+    unshown = min(UNSHOWN / float(lengths.max()), MOST_UNSHOWN) / (len(lengths) - 1)
+    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / len(lengths)))
     above = corners[:, None] - lattice
     log_share = log_expit(above)
     return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))

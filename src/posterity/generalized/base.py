@@ -112,7 +112,7 @@ class GeneralizedModel(LinearEstimator):
             inner,
             likelihood,
             approximation,
-            keeps_start=self._keeps_start and not likelihood.is_noise,
+            keeps_start=self._keeps_start,
             learns_parameter=self._learns_parameter,
         )
 
