@@ -122,7 +122,7 @@ def test_a_row_is_what_it_is_among_others(likelihood: Any) -> None:
         (stats.lognorm(3.0), 1e-12, 1e12),
         (stats.beta(0.5, 0.5), 0.0, 1.0),
     ],
-    ids=str,
+    ids=("normal", "t", "gamma", "large gamma", "log-normal", "beta"),
 )
 def test_quantiles_are_found_wherever_they_are(family: Any, least: float, most: float) -> None:
     q = np.array([0.0001, 0.05, 0.5, 0.9, 0.9999])
