@@ -13,6 +13,8 @@ pytest.importorskip("httpx")
 
 from sqlalchemy.exc import OperationalError
 
+from posterity.service.messages import PredictorSettings
+from posterity.service.predictors import Predictor
 from posterity.service.store import Store
 from tests.service.harness import ARMS, Service, with_service
 
@@ -113,6 +115,51 @@ def test_one_that_the_database_refuses_takes_no_batch_along(
             await service.post(f"{URL}2/learn", row)
         models.append((await service.ask("GET", f"{URL}2/model")).content)
         assert models[0] == models[1]
+
+    with_service(tmp_path, do)
+
+
+def test_a_batch_that_ended_beside_one_that_the_database_refuses_is_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Store.commit
+
+    def refuse(store: Store, group: Any) -> None:
+        if any(one.get("id") == "bad" for _, one in group.inserts):
+            raise ValueError("it can't be written")
+        commit(store, group)
+
+    async def do(service: Service) -> None:
+        await service.put(URL, {"features": ["a", "b"]})
+        await service.put(EXPERIMENT, ARMS)
+        monkeypatch.setattr(Store, "commit", refuse)
+        service.engine._groups._turn = 10.0  # the batch ends in its first turn
+        batch = service.ask("POST", f"{URL}/learn/batch", BATCH)
+        refused, learned = await asyncio.gather(decide(service, "bad"), batch)
+        assert (refused.status_code, learned.status_code) == (500, 200)
+        assert {one["status"] for one in learned.json()["rows"]} == {"new"}
+        assert service.engine.predictor("load").model.n_observations_ == len(ROWS)
+        content = (await service.ask("GET", f"{URL}/model")).content
+        await service.crash()
+        await service.start()
+        assert (await service.ask("GET", f"{URL}/model")).content == content
+
+    with_service(tmp_path, do)
+
+
+def test_rewards_do_not_wait_for_batches_that_wait_for_a_batch(tmp_path: Path) -> None:
+    async def do(service: Service) -> None:
+        batch = await begin(service)
+        others = []
+        for name in ("b", "c"):
+            service.engine.models[name] = Predictor(name, 1, PredictorSettings(features=["a", "b"]))
+            others.append(service.ask("POST", f"/v1/predictors/{name}/learn/batch", BATCH))
+        more = asyncio.gather(*others)
+        await decide(service, "one")
+        reward = {"decision_id": "one", "value": 1.0}
+        assert (await service.ask("POST", f"{EXPERIMENT}/reward", reward)).status_code == 200
+        assert not batch.done()
+        await asyncio.gather(batch, more)
 
     with_service(tmp_path, do)
 

@@ -298,9 +298,10 @@ class Groups:
         for served in self._engine.models.values():
             served.entries = 0 if served.name in snapshots else served.entries
         for one in attempts:
-            if one.waits:  # a batch's copy may have learned what was not written
-                one.work.begun = None
-            elif error is None:
+            one.work.begun = None  # a batch's copy may have learned what was not written
+            if one.waits:
+                continue
+            if error is None:
                 left = [one.work]
                 while left:
                     left = await self.do(left, every, alone=True)

@@ -107,15 +107,23 @@ class Waiting:
         self._others.extendleft(reversed(left))
 
     def take(self, most: int = MOST_AT_ONCE) -> list[Work]:
-        """The decisions, the batches, and so many others, but for those of a batch's model."""
+        """The decisions, what has begun, and so many others, but for those of a begun model.
+
+        Batches and what is short are counted apart, as neither waits for the other. While a batch
+        has begun no other one is taken, and what comes after one for its model waits with it.
+        """
         decisions, others = self._decisions, self._others
         taken = [decisions.popleft() for _ in range(min(len(decisions), MOST_AT_ONCE))]
-        held = {one.model for one in self._begun}
+        held, most = {one.model for one in self._begun}, min(most, MOST_AT_ONCE)
+        room = [most, 0 if self._begun else most]
         taken, self._begun, self._others = taken + self._begun, [], deque()
-        room = min(most, MOST_AT_ONCE) + len(taken)
         for one in others:
-            free = len(taken) < room and one.model not in held
-            (taken if free else self._others).append(one)
+            if room[one.long] and one.model not in held:
+                room[one.long] -= 1
+                taken.append(one)
+            else:
+                held.add(one.model)
+                self._others.append(one)
         return taken
 
 
