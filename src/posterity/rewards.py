@@ -181,7 +181,7 @@ class RewardsWithin:
     def __init__(self, model: RewardModel, ends: tuple[float, float] | None) -> None:
         self._model, self._is_given = model, ends is not None
         self.parts = model.parts
-        self._ends = ends or (np.inf, -np.inf)
+        self._ends = (np.inf, -np.inf) if ends is None else ends
 
     def predict(self, X: Array) -> Array:
         """See :class:`RewardModel`."""

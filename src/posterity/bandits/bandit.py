@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,7 @@ from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.roster import Roster, is_among
 from posterity.bandits.sharing import make_arms
 from posterity.bandits.wrappers import Ledger, WrappedPolicy, Wrapper, wrap_policy
-from posterity.distributions.guesses import refuse_guess, tell_call
+from posterity.distributions.guesses import TellsCalls, TellsNames, tell_call
 from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
 from posterity.linear.inputs import check_same_features, read_weights
@@ -55,7 +55,7 @@ OUR_NAMES = {
 }
 
 
-class Bandit(BaseEstimator):
+class Bandit(TellsCalls, TellsNames, BaseEstimator):
     """Chooses an arm in each context, and learns from the rewards of the arms that were chosen.
 
     Every decision comes with the probability that its arm was picked with: keep it with the
@@ -118,11 +118,7 @@ class Bandit(BaseEstimator):
     _decided: int
     _binary: bool
     _ledger: Ledger
-
-    if not TYPE_CHECKING:  # else every attribute would seem to be there
-
-        def __getattr__(self, name: str) -> Any:
-            return refuse_guess(self, name, OUR_NAMES)
+    _our_names = OUR_NAMES
 
     def __init__(
         self,
@@ -259,6 +255,7 @@ class Bandit(BaseEstimator):
 
     # ---- learning --------------------------------------------------------------------------------
 
+    @tell_call
     @atomic
     def learn(
         self,

@@ -160,7 +160,7 @@ Examples:
 @click.option(
     "--power",
     default=0.9,
-    type=float,
+    type=group.SHARE,
     help="Probability with which it is found.",
     show_default=True,
 )

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 # Arguments of other libraries, and of other models, and what there is.
 OTHER_ARGUMENTS = {
-    "alpha": "prior_precision and noise_precision are learned, or given",
+    "alpha": "prior_precision and noise_precision are learned, or given; a level= is 1 - alpha",
     "beta": "noise_precision is learned, or given",
     "data": "fit(frame) takes the rows",
     "event": "give Censored(...) both ends: (time, time) of what was seen, else (time, inf)",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from posterity.distributions.guesses import tell_call
 from posterity.distributions.pit import PIT, count_bins
 from posterity.evaluation._batches import (
     limit_batches,
@@ -95,6 +96,7 @@ class SurvivalScores:
         return plain
 
 
+@tell_call
 def score_survival(
     predictive: Any,
     y: ArrayLike,

@@ -118,7 +118,12 @@ def find_arms(arms: ArrayLike, names: Sequence[Any]) -> NDArray[np.intp]:
 
 def check_reward_range(ends: tuple[float, float] | None) -> None:
     """Raise ``ValueError`` unless the least and the largest possible reward are in this order."""
-    if ends is not None and not ends[0] < ends[1]:
+    if ends is None:
+        return
+    if np.shape(ends) != (2,):
+        raise ValueError(f"reward_range is {ends!r}: give two numbers, as in (0.0, 1.0)")
+    low, high = read_floats(ends, "reward_range")
+    if not low < high:
         raise ValueError(f"reward_range is {ends}: its first number must be the smaller one")
 
 
