@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
@@ -35,6 +34,7 @@ from posterity.distributions.joint_distribution import require_pandas
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
 from posterity.linear.inputs import check_same_features
+from posterity.linear.named import explain_unlearned
 from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 from posterity.transaction import AtomicModel
@@ -205,10 +205,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
     @property
     def _ensemble(self) -> Ensemble:
         if self._ensemble_or_none is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
+            raise explain_unlearned(self)
         return self._ensemble_or_none
 
     def _replace(self, models: list[Any], ensemble: Ensemble) -> Self:

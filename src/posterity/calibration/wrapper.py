@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
@@ -27,7 +26,7 @@ from posterity.linear.inputs import (
     read_times,
     refuse_no_weight,
 )
-from posterity.linear.named import has_learned, wrap_read_rows
+from posterity.linear.named import explain_unlearned, has_learned, wrap_read_rows
 from posterity.transaction import atomic, make_branch
 
 Array = NDArray[np.float64]
@@ -281,10 +280,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _learned_model(self) -> Any:
         """The model that learned."""
         if self._state is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
+            raise explain_unlearned(self)
         return self.model_
 
     def _copy_unfitted(self) -> Self:

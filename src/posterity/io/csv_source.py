@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from posterity.io.arrow import pa
-from posterity.io.errors import Cure, TableError
+from posterity.io.errors import Cure, TableError, explain_empty
 from posterity.io.odd_values import (
     Cures,
     find_odd_values,
@@ -172,7 +172,7 @@ class CsvSource(Source):
         with file, reader:
             for batch in reader:
                 return batch
-        raise TableError(f"{self.path} has column names but no rows: give a table with rows")
+        raise explain_empty(self.path)
 
     def _choose_field(self, field: pa.Field) -> pa.Field:
         if field.name in self._grouped:
@@ -248,7 +248,7 @@ class CsvSource(Source):
         if "invalid UTF8" in text:
             return self._explain_encoding(self._find_bytes())
         if "cannot infer number of columns" in text:
-            return TableError(f"{self.path} has column names but no rows: give a table with rows")
+            return explain_empty(self.path)
         if "straddling object" in text:
             return TableError(
                 f"{self.path} has a row longer than {self._block:,} bytes: is a quote left open?"

@@ -68,5 +68,10 @@ class TableError(ValueError):
         return type(self)(self.problem.replace(old, new), self.cures, before=self._before)
 
 
+def explain_empty(path: object) -> TableError:
+    """What to raise for a table without rows."""
+    return TableError(f"{path} has column names but no rows: give a table with rows")
+
+
 def _quote(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)

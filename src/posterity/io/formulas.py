@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.io.errors import TableError
+from posterity.io.errors import TableError, explain_empty
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
 from posterity.io.reading import BATCH_ROWS, ReadSettings
@@ -32,7 +32,7 @@ class FormulaStream:
         self._columns = sorted(_list_columns(formula, source.schema.names))
         first = next(source.batches(self._columns, max(batch_rows, FIRST_ROWS)), None)
         if first is None:
-            raise TableError(f"{source.path} has column names but no rows: give a table with rows")
+            raise explain_empty(source.path)
         matrices = _make_matrices(formula, first[0].to_pandas())
         self._target, self._terms = matrices.lhs.model_spec, matrices.rhs.model_spec
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")

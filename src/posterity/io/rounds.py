@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from posterity.io.arrow import pa
 from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes
-from posterity.io.errors import TableError
+from posterity.io.errors import TableError, explain_empty
 from posterity.io.missing import LEAVE_OUT, Missing
 from posterity.io.reading import BATCH_ROWS, MEMORY, ReadSettings
 from posterity.io.source import Source
@@ -387,7 +387,7 @@ def _scan_arms(source: Source, columns: RoundColumns) -> tuple[Any, ...]:
         if columns.id is not None:
             ids.append(batch.column(columns.id))
     if not found:
-        raise TableError(f"{source.path} has column names but no rows: give a table with rows")
+        raise explain_empty(source.path)
     if ids:
         counts = pa.chunked_array(ids).value_counts()
         most = np.asarray(counts.field("counts"))

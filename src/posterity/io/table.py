@@ -25,7 +25,7 @@ from posterity.io.columns import (
     select_columns,
 )
 from posterity.io.encoders import Encoder, LevelEncoder, PlacedEncoder, place_encoders
-from posterity.io.errors import TableError
+from posterity.io.errors import TableError, explain_empty
 from posterity.io.folders import open_source
 from posterity.io.lags import Lag, check_lags
 from posterity.io.missing import (
@@ -193,9 +193,7 @@ class TableStream:
             for start in range(0, len(rows.y), size):
                 yield rows if len(rows.y) <= size else rows.select(slice(start, start + size))
         if self.n_rows_read == 0:
-            raise TableError(
-                f"{self._source.path} has column names but no rows: give a table with rows"
-            )
+            raise explain_empty(self._source.path)
 
     def _usable(self, rows: Rows, past: int) -> Rows:
         """Rows without missing values, and none too large; ``past`` rows were before the first."""
@@ -499,5 +497,5 @@ def _choose_encoders(
     with closing(source.batches(columns, at_once)) as peek:
         first = next(peek, None)
     if first is None:
-        raise TableError(f"{source.path} has column names but no rows: give a table with rows")
+        raise explain_empty(source.path)
     return make_encoders(source, columns, first[0], how)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 
 def get_feature_names(model: BaseEstimator) -> Any:
@@ -18,6 +19,14 @@ def get_feature_names(model: BaseEstimator) -> Any:
 def has_learned(model: BaseEstimator) -> bool:
     """Return True if a model, of whatever package, has learned features."""
     return hasattr(model, "n_features_in_")
+
+
+def explain_unlearned(model: BaseEstimator) -> NotFittedError:
+    """What to raise where a model is asked before it has learned."""
+    return NotFittedError(
+        f"This {type(model).__name__} has learned nothing yet: call fit, partial_fit, "
+        "predict_then_learn or learn_one first"
+    )
 
 
 @dataclass(frozen=True, eq=False)

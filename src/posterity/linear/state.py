@@ -9,13 +9,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.factor import Factor
 from posterity.kernel import RowPath
-from posterity.linear.named import get_feature_names
+from posterity.linear.named import explain_unlearned, get_feature_names
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 
 Posterior = TypeVar("Posterior")
@@ -104,10 +103,7 @@ class PosteriorEstimator(TellsCalls, TellsNames, BaseEstimator, Generic[Posterio
     @property
     def _posterior(self) -> Posterior:
         if self._posterior_or_none is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has learned nothing yet: call fit, partial_fit, "
-                "predict_then_learn or learn_one first"
-            )
+            raise explain_unlearned(self)
         return self._posterior_or_none
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
