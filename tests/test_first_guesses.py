@@ -232,6 +232,8 @@ PYTHON = {
     "Experiment(['a', 'b'], level='95%')": "write 5% as 0.05",
     "Experiment(['a', 'b']).observe(VISITS, covariates=['id'])": "leave it out, or turn",
     "Experiment(['a', 'b']).observe(VISITS, covariates=['day'])": "a column of its weekday",
+    "Experiment(['a', 'b']).observe(VISITS.to_dict('records'))": "of dicts make a pandas.DataFrame",
+    "Experiment(['a', 'b']).observe(VISITS.to_dict('list'))": "of dicts make a pandas.DataFrame",
     "plan(0.05, '10%')": "effect can't be used: '10%' is text",
     "plan(0.05, lift=0.1)": "0.1 * baseline for 10% more",
     "plan(0.05, 0.01, alpha=0.05)": "level= is 1 - alpha",

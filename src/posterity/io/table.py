@@ -41,7 +41,7 @@ from posterity.io.missing import (
 )
 from posterity.io.reading import BATCH_ROWS, MEMORY, ColumnsBeside, ReadSettings, Rows
 from posterity.io.source import Source
-from posterity.io.tables import is_table, open_tables
+from posterity.io.tables import open_tables
 from posterity.io.targets import Target, TargetRows, make_target
 from posterity.io.text_format import TextFormat
 from posterity.kernel.values import is_word
@@ -479,12 +479,6 @@ def open_any(table: Any, text: TextFormat | None = None) -> Source:
         return open_source(table, text)
     if text is not None:
         raise ValueError(f"text= is for text files, and this is a {type(table).__name__}")
-    if not is_table(table):
-        raise TableError(
-            f"a {type(table).__name__} is not a table: give a path, a data frame, an Arrow "
-            "table or "
-            "reader, a database cursor, or an iterable of tables"
-        )
     return open_tables(table)
 
 

@@ -109,12 +109,6 @@ def _join_parts(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 # ---- what there is -------------------------------------------------------------------------------
 
 
-def is_table(data: Any) -> bool:
-    """Return True for a table or a stream of tables, False for a path."""
-    ways = ("__arrow_c_stream__", "__arrow_c_array__", "fetchmany", "collect", "__next__")
-    return any(hasattr(data, way) for way in ways) or isinstance(data, list | tuple)
-
-
 def open_tables(data: Any) -> TableSource | SinglePassSource:
     """A source from whatever holds a table.
 
@@ -141,11 +135,11 @@ def open_tables(data: Any) -> TableSource | SinglePassSource:
         return TableSource("the table", table.schema, read, table.num_rows)
     if hasattr(data, "__arrow_c_stream__"):
         return _read_stream(data, module)
-    if isinstance(data, Iterable):
+    if isinstance(data, list | tuple | Iterator):
         return _open_many(data)
     raise TableError(
         f"a {type(data).__name__} is not a table: give a path, a data frame, an Arrow table or "
-        "reader, a database cursor, or an iterable of tables"
+        "reader, a database cursor, or an iterable of tables; of dicts make a pandas.DataFrame"
     )
 
 
