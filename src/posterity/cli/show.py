@@ -114,11 +114,14 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
 
 
 def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
-    model, joint = kept.model, kept.model.posterior_
+    model, joint, each = kept.model, kept.model.posterior_, None
     if isinstance(model, LinearModel):
-        joint = contrast_model(model, base, _list_named_terms(kept)).of(joint)
+        contrasts = contrast_model(model, base, _list_named_terms(kept))
+        joint = contrasts.of(joint)
+        if not hasattr(joint, "each"):  # as in the model's own summary
+            each = model._correct(contrasts.weights, joint.marginal(), of_rows=False)
     return {
-        "coefficients": _coefficients(joint, level),
+        "coefficients": _coefficients(joint, level, each),
         "prior_std_learned": _format_learned_prior(model),
     }
 
@@ -189,18 +192,17 @@ def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
     return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
-def _coefficients(posterior: Any, level: float) -> list[dict[str, Any]]:
+def _coefficients(posterior: Any, level: float, each: Any = None) -> list[dict[str, Any]]:
     if not hasattr(posterior, "each"):
-        return _list_coefficients(posterior, level)
+        return _list_coefficients(posterior, level, posterior.marginal() if each is None else each)
     return [
         {**one, "name": f"{label}: {one['name']}"}
         for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _list_coefficients(joint, level)
+        for one in _list_coefficients(joint, level, joint.marginal())
     ]
 
 
-def _list_coefficients(joint: Any, level: float) -> list[dict[str, Any]]:
-    each = joint.marginal()
+def _list_coefficients(joint: Any, level: float, each: Any) -> list[dict[str, Any]]:
     mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
     lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
     names = joint.names or [f"x{i}" for i in range(len(mean))]

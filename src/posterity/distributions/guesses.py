@@ -129,6 +129,7 @@ class TellsNames:
     AttributeError: Model has no attribute 'save': use posterity.save(model, path)
     """
 
+    __slots__ = ()
     _our_names: ClassVar[Mapping[str, str]] = {}
 
     if not TYPE_CHECKING:  # else every attribute would seem to be there
