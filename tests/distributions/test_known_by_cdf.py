@@ -40,6 +40,7 @@ NUMBERS = [
     Tweedie(1.5, 1.0),
     Hurdle(Gamma(3.0), 0.5),
     Hurdle(LogNormal(0.5), 9.0),
+    Hurdle(Tweedie(1.5, 1.0), 0.5),
     Truncated(Gamma(3.0), 0.3),
 ]
 COUNTS = [
