@@ -40,6 +40,7 @@ NUMBERS = [
     Tweedie(1.5, 1.0),
     Hurdle(Gamma(3.0), 0.5),
     Hurdle(LogNormal(0.5), 9.0),
+    Hurdle(Tweedie(1.5, 1.0), 0.5),
     Truncated(Gamma(3.0), 0.3),
 ]
 COUNTS = [
@@ -99,6 +100,23 @@ def test_scores_and_shortfalls_of_counts_are_sums(likelihood: Any) -> None:
     assert told.expected_shortfall(0.9) == pytest.approx(expected, rel=1e-8)
     assert np.all(told.cdf(least) >= 0.9)
     assert np.all(told.cdf(least - 1.0) < 0.9)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "mean"),
+    [(Truncated(Poisson(), 1.0), 8.0), (Weibull(20.0), 1.0), (Gamma(1e3), 1.0)],
+    ids=("counts", "lifetimes", "amounts"),
+)
+def test_tails_have_digits_where_targets_hardly_vary_around_their_means(
+    likelihood: Any, mean: float
+) -> None:
+    told, nodes = likelihood.predictive([mean], [0.04]), np.linspace(-9.0, 9.0, 4001)
+    shares = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
+    of_nodes = likelihood.distribution((mean + 0.2 * nodes)[:, None])
+    q = np.array([1e-6, 1e-4, 0.01])
+    for tail, beyond in ((q, lambda y: of_nodes.cdf(y)), (1.0 - q, lambda y: of_nodes.sf(y))):
+        found = np.array([told.ppf(one)[0] for one in tail])
+        assert shares @ beyond(found) == pytest.approx(q, rel=0.02)
 
 
 @pytest.mark.parametrize("likelihood", NUMBERS + COUNTS, ids=repr)

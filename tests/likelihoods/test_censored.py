@@ -18,6 +18,7 @@ from posterity.likelihoods import (
     LogLogistic,
     LogNormal,
     Poisson,
+    Tweedie,
     Weibull,
 )
 from posterity.likelihoods.censored import score_ends
@@ -187,3 +188,17 @@ def test_scores_of_targets_with_two_ends_are_log_scores_or_say_where_they_are():
         model.predict_distribution(np.zeros((3, 1))).crps(ENDED)
     with pytest.raises(ValueError, match="lower end"):
         model.score(np.zeros((1, 1)), [[2.0, 1.0]])
+
+
+def test_amounts_of_which_only_a_limit_is_known_are_learned_under_tweedie() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 1))
+    mean = np.exp(0.5 + 0.3 * X[:, 0])
+    number = rng.poisson(2.0 * np.sqrt(mean))
+    y = rng.gamma(np.maximum(number, 1e-9), 0.5 * np.sqrt(mean)) * (number > 0)
+    limit = rng.exponential(4.0, 120)
+    ends = np.column_stack([np.minimum(y, limit), np.where(y < limit, y, np.inf)])
+    model = BayesianGeneralizedLinear(Censored(Tweedie(1.5, 1.0))).fit(X, ends)
+    whole = BayesianGeneralizedLinear(Tweedie(1.5, 1.0)).fit(X, y)
+    assert model.intercept_ == pytest.approx(whole.intercept_, abs=0.15)
+    assert model.coef_ == pytest.approx(whole.coef_, abs=0.1)

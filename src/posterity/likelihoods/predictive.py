@@ -33,9 +33,10 @@ MOST_OUTSIDE, LARGEST_MEAN = 0.01, 1e100
 # Where eta is known.
 ONE_NODE, ONE_SHARE = np.zeros((1, 1)), np.ones((1, 1))
 # Gauss and Hermite's rules, of which the first two that agree on a probability are enough, before
-# the one of all nodes.
+# the one of all nodes: to so much, in the tails to a share, down to a least probability. Two that
+# reach no tail agree on it, too: a rule says nothing of less than the share of its last node.
 RULES = (*(make_quadrature_rule(k) for k in (5, 9, 17)), (NODES[:, 0], SHARES[:, 0]))
-AGREED = 1e-7
+AGREED, AGREED_SHARE, LEAST_TAIL = 1e-7, 0.01, 1e-10
 BLOCK_ROWS = 1024
 LEEWAY = 1e-9
 
@@ -191,7 +192,9 @@ class Predictive(KnownByCdf):
         for rule in RULES:
             nodes, shares = (each[:, None] for each in rule)
             finer = part._sum_nodes(y[rows], mean[rows], std[rows], nodes, shares)
-            agreed = np.abs(finer - found[rows]) <= AGREED
+            tail = np.minimum(finer, 1.0 - finer) + LEAST_TAIL
+            agreed = np.abs(finer - found[rows]) <= np.minimum(AGREED, AGREED_SHARE * tail)
+            agreed &= tail > shares[0]
             found[rows] = finer
             if agreed.all():
                 break

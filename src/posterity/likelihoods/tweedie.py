@@ -191,6 +191,23 @@ class SumOfPayments:
         np.put(below, some, sums)
         return np.where(y < 0.0, 0.0, np.minimum(below, 1.0))
 
+    def sf(self, y: ArrayLike) -> Array:
+        """Probability of more than y."""
+        y = np.asarray(y)
+        return np.where(y == 0.0, -np.expm1(-self.rate), 1.0 - self.cdf(y))
+
+    def logcdf(self, y: ArrayLike) -> Array:
+        """Log of the probability of at most y."""
+        return np.log(self.cdf(y))
+
+    def logsf(self, y: ArrayLike) -> Array:
+        """Log of the probability of more."""
+        return np.log(self.sf(y))
+
+    def isf(self, q: ArrayLike) -> Array:
+        """Quantiles from above."""
+        return self.ppf(1.0 - np.asarray(q))
+
     def ppf(self, q: ArrayLike) -> Array:
         """Quantiles, by bisection; 0 up to its probability."""
         q = np.broadcast_to(q, np.broadcast_shapes(np.shape(q), self.average.shape))
