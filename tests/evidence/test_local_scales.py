@@ -24,7 +24,13 @@ from posterity.evidence._local_turns import (
     find_precisions,
     part_shared_scale,
 )
-from posterity.evidence._shared_scale import UNSHOWN, WEAK_SIGNALS, compute_log_hyperprior
+from posterity.evidence._shared_scale import (
+    LOG_SHARES,
+    UNSHOWN,
+    WEAK_SIGNALS,
+    compute_log_hyperprior,
+)
+from posterity.evidence.hyperprior import EXPONENT
 from posterity.evidence.local_scales import _standardize, mean_squares
 from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
@@ -126,6 +132,19 @@ def test_orthogonal_columns_have_the_exact_posterior(truth: list[float]) -> None
     # Flat directions have density 1, so that the likelihood's normal integrates to more.
     whole = flat.log_evidence_ - m * 0.5 * np.log(2.0 * np.pi / n)
     assert model.log_evidence_ == pytest.approx(whole + gained, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("rows", "unshown"), [(1.0, 1 / 300), (3.0, 0.01), (30.0, 0.1), (50.0, 0.1), (500.0, 0.01)]
+)
+@pytest.mark.parametrize("m", [2, 3])
+def test_what_is_weak_grows_with_the_first_rows_and_falls_with_many(
+    rows: float, unshown: float, m: int
+) -> None:
+    """Far below its corner the prior is the signal over the corner."""
+    log_prior = compute_log_hyperprior(np.array([-200.0]), np.full(m, rows))
+    corners = np.exp(LOG_SHARES + np.log(EXPONENT) - 200.0 - log_prior)[:, 0]
+    np.testing.assert_allclose(corners, np.clip(WEAK_SIGNALS, unshown / (m - 1), 1.0 / m))
 
 
 def test_terms_have_scales_of_their_own_by_sums_by_hand() -> None:

@@ -24,8 +24,9 @@ LOG_SHARES = np.log([[ALIKE], [1.0 - ALIKE]])
 # beside a few strong ones.
 WEAK_SIGNALS = 0.02, 0.002
 # Few rows can't show so many squared standard errors over the number of other features, which tell
-# how strong effects are. At most such a part of the noise is weak, or first predictions run off.
-UNSHOWN, MOST_UNSHOWN = 5.0, 0.1
+# how strong effects are. At most such a part of the noise is weak, and of the first rows, which
+# can't tell signal from noise, in proportion less, or first predictions run off.
+UNSHOWN, MOST_UNSHOWN, FIRST_ROWS = 5.0, 0.1, 30.0
 LONGEST_LATTICE = 90
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 TINY = np.finfo(float).tiny
@@ -64,8 +65,10 @@ class SharedScale(NamedTuple):
 
 def compute_log_hyperprior(lattice: Array, lengths: Array) -> Array:
     """(2, g) log prior of the shared scale, where all are alike and where each has its own."""
-    unshown = min(UNSHOWN / float(lengths.max()), MOST_UNSHOWN) / (len(lengths) - 1)
-    corners = np.log(np.clip(WEAK_SIGNALS, unshown, None).clip(max=1.0 / len(lengths)))
+    told = float(lengths.max())
+    unshown = min(UNSHOWN / told, MOST_UNSHOWN, MOST_UNSHOWN * told / FIRST_ROWS)
+    least = unshown / (len(lengths) - 1)
+    corners = np.log(np.clip(WEAK_SIGNALS, least, None).clip(max=1.0 / len(lengths)))
     above = corners[:, None] - lattice
     log_share = log_expit(above)
     return np.asarray((EXPONENT + 1.0) * log_share - above + LOG_SHARES + np.log(EXPONENT))
