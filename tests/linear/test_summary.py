@@ -60,7 +60,7 @@ class TestSummary:
         model = fitted(name)
         table = model.summary(0.9)
         assert [one for one in COLUMNS if one in table] == COLUMNS
-        # The summary of these knows how skewed their posterior is, and what parameters there may be.
+        # The summary of these knows how skewed their posterior is, and of other parameters.
         skewed = name in ("two classes", "negative binomial")
         near = {"atol": 0.1 * model.posterior_.std().max()} if skewed else {}
         np.testing.assert_allclose(table["mean"], np.ravel(model.posterior_.mean), **near)
