@@ -92,3 +92,9 @@ class SiteRows(Rows):
     def spread(self) -> Array:
         """Standard deviations (m,) of the features."""
         return np.asarray(self.X.std(axis=0))
+
+    @cached_property
+    def reach(self) -> Array:
+        """Largest distances (m,) of the features from 0."""
+        ends = self.X.max(axis=0, initial=0.0), self.X.min(axis=0, initial=0.0)
+        return np.asarray(np.maximum(ends[0], -ends[1]))

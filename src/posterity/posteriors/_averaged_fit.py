@@ -312,12 +312,11 @@ def leaves_coefficient_open(known: Factor, count: float, rows: SiteRows) -> bool
     As of a level whose counts are all 0: the mode lies where they say nothing, and its scale grows.
     (Labels that a line separates leave all open: that scale grows by right.)
     """
-    reach = np.abs(rows.X).max(axis=0, initial=0.0)
-    enough = count >= LITTLE_INFORMATION * known.n_coefficients
-    if not (enough and len(reach)) or known.rank < known.n_coefficients:
+    m, enough = rows.X.shape[1], count >= LITTLE_INFORMATION * known.n_coefficients
+    if not (enough and m) or known.rank < known.n_coefficients:
         return False
-    inverse = solve_triangle(known.root, np.eye(known.n_coefficients))[-len(reach) :]
-    spread = np.square(inverse).sum(axis=1) * np.square(reach)
+    inverse = solve_triangle(known.root, np.eye(known.n_coefficients))[-m:]
+    spread = np.square(inverse).sum(axis=1) * np.square(rows.reach)
     return bool(spread.max() > OPEN_SPREAD**2 and np.median(spread) < KNOWN_SPREAD**2)
 
 
