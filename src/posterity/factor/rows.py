@@ -96,5 +96,9 @@ class SiteRows(Rows):
     @cached_property
     def reach(self) -> Array:
         """Largest distances (m,) of the features from 0."""
-        ends = self.X.max(axis=0, initial=0.0), self.X.min(axis=0, initial=0.0)
-        return np.asarray(np.maximum(ends[0], -ends[1]))
+        m, many = self.X.shape[1], len(self.X) // 64 * 64
+        side_by_side = self.X[:many].reshape(64, -1)  # NumPy goes through long rows much faster
+        ends = side_by_side.max(axis=0), -side_by_side.min(axis=0)
+        rest = np.abs(self.X[many:])
+        parts = [*(one.reshape(-1, m) for one in ends), rest]
+        return np.asarray(np.concatenate(parts).max(axis=0, initial=0.0))
