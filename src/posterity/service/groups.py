@@ -30,7 +30,7 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
-# Seconds for which decisions of a group wait while others learn: as many as a commit takes.
+# Seconds for which decisions of a group wait while others learn: as many as all else of it takes.
 SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
 logger = logging.getLogger("posterity.service")
 
@@ -91,17 +91,20 @@ class Groups:
         Exception
             One of ``AWAY_ERRORS``: nothing was written, and nothing of it was answered.
         """
+        since = time.perf_counter()
         attempts = [Attempt(work) for work in works]
         found = await self._find(attempts)
         self._decide(attempts, found)
+        decided = time.perf_counter()
         snapshots = await self._do_each(attempts, found)
         self._pace(attempts)
+        learned = time.perf_counter() - decided
         group = Group()
         for part in (*(one.part for one in attempts), *snapshots.values()):
             group.join(part)
         if group:
             try:
-                await self._engine.run_on_disk(self._commit, group)
+                await self._engine.run_on_disk(self._engine.store.commit, group)
             except AWAY_ERRORS:
                 raise
             except Exception as error:  # of one of them
@@ -109,6 +112,8 @@ class Groups:
             else:
                 self._engine.count(group)
                 self._note_snapshots(group)
+        rest = time.perf_counter() - since - learned
+        self._turn = min(max(rest, SHORTEST_TURN), LONGEST_TURN)
         for one in attempts:
             if not one.waits:
                 answer_request(one.work.answer, one.outcome)
@@ -117,11 +122,6 @@ class Groups:
                     one.work.questions.experiment.waits.append(waited)
         self._write_due(every)
         return [one.work for one in attempts if one.waits]
-
-    def _commit(self, group: Group) -> None:
-        since = time.perf_counter()
-        self._engine.store.commit(group)
-        self._turn = min(max(time.perf_counter() - since, SHORTEST_TURN), LONGEST_TURN)
 
     def _pace(self, attempts: list[Attempt]) -> None:
         """Have the next group take as many requests as a turn had time for, or more if all were."""
