@@ -90,6 +90,20 @@ def test_rows_batches_and_one_fit_say_the_same(inner):
         assert_allclose(other.posterior_.std(), whole.posterior_.std(), rtol=0.15)
 
 
+def test_small_batches_know_what_one_fit_does():
+    """First rows are kept until half as many more have come, though each batch is fitted again."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(112, 2))
+    life = np.exp(0.5 + X @ [0.4, -0.3]) * rng.weibull(1.5, size=112)
+    end = rng.exponential(4.0, size=112)
+    y = np.column_stack([np.minimum(life, end), np.where(life <= end, life, np.inf)])
+    whole, batches = fit(X, y, Censored(Weibull())), BayesianGeneralizedLinear(Censored(Weibull()))
+    for start in range(0, 112, 7):
+        batches.partial_fit(X[start : start + 7], y[start : start + 7])
+    assert_allclose(batches.coef_, whole.coef_, atol=0.2 * whole.posterior_.std()[1])
+    assert batches.log_evidence_ == pytest.approx(whole.log_evidence_, abs=0.2)
+
+
 def test_merged_halves_and_a_weight_of_two():
     X, y = make_rows()
     whole = fit(X, y)

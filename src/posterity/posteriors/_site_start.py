@@ -222,9 +222,10 @@ class KeepsFirstRows(LinearPosterior):
         """Keep rows; when it is due, or ``now``, fit all that are kept together again."""
         before, over = self.statistics.start, False
         start = StartRows.of(rows) if before is None else before.join(rows)
-        due = now or start.count_missing() <= 0
-        if due:
+        due = start.count_missing() <= 0
+        if due or now:
             self._fit_again(start)
+        if due:
             start = start.fitted()
         if due or before is None:
             over = start.is_enough(self._compute_variance(start.X), self.sure)
