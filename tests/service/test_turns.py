@@ -21,6 +21,14 @@ from tests.service.harness import ARMS, Service, with_service
 URL, EXPERIMENT = "/v1/predictors/load", "/v1/experiments/e"
 ROWS = [{"id": f"{n}", "x": [n % 5, n % 7], "y": float(n % 3)} for n in range(60)]
 BATCH = {"rows": ROWS}
+COMMIT = Store.commit
+
+
+def refuse_bad(store: Store, group: Any) -> None:
+    """Commit, unless a request of the group has the id "bad"."""
+    if any(one.get("id") == "bad" for _, one in group.inserts):
+        raise ValueError("it can't be written")
+    COMMIT(store, group)
 
 
 async def begin(service: Service) -> asyncio.Task[Any]:
@@ -97,16 +105,9 @@ def test_of_a_batch_nothing_is_learned_where_the_database_goes_away(
 def test_one_that_the_database_refuses_takes_no_batch_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Store.commit
-
-    def refuse(store: Store, group: Any) -> None:
-        if any(one.get("id") == "bad" for _, one in group.inserts):
-            raise ValueError("it can't be written")
-        commit(store, group)
-
     async def do(service: Service) -> None:
         batch = await begin(service)
-        monkeypatch.setattr(Store, "commit", refuse)
+        monkeypatch.setattr(Store, "commit", refuse_bad)
         answers = await asyncio.gather(decide(service, "bad"), decide(service, "good"), batch)
         assert [one.status_code for one in answers] == [500, 200, 200]
         models = [(await service.ask("GET", f"{URL}/model")).content]
@@ -122,17 +123,10 @@ def test_one_that_the_database_refuses_takes_no_batch_along(
 def test_a_batch_that_ended_beside_one_that_the_database_refuses_is_learned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Store.commit
-
-    def refuse(store: Store, group: Any) -> None:
-        if any(one.get("id") == "bad" for _, one in group.inserts):
-            raise ValueError("it can't be written")
-        commit(store, group)
-
     async def do(service: Service) -> None:
         await service.put(URL, {"features": ["a", "b"]})
         await service.put(EXPERIMENT, ARMS)
-        monkeypatch.setattr(Store, "commit", refuse)
+        monkeypatch.setattr(Store, "commit", refuse_bad)
         service.engine._groups._turn = 10.0  # the batch ends in its first turn
         batch = service.ask("POST", f"{URL}/learn/batch", BATCH)
         refused, learned = await asyncio.gather(decide(service, "bad"), batch)

@@ -33,9 +33,9 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
         """What is known of the likelihood's parameters that are learned, by name.
 
         Distributions as SciPy's, with the mean and the standard deviation (``args[0]``) of the
-        parameter's log. Of up to 400 rows they are bent as these say. Of more
-        they are powers of gamma variables (``scipy.stats.gengamma``), and log-normal ones where
-        much or nothing is known. What forgets learns the parameter from all rows.
+        parameter's log. Of up to 400 rows they have the posterior's own skewed shape. Of more they
+        are powers of gamma variables (``scipy.stats.gengamma``), and log-normal ones where much or
+        nothing is known. What forgets learns the parameter from all rows.
 
         Examples
         --------
