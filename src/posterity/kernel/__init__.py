@@ -55,11 +55,13 @@ from posterity.kernel._kernel import (
 )
 from posterity.kernel._machine import MachineRows
 from posterity.kernel._members import (
+    AveragePath,
     FadingMember,
     LearnedPrior,
     MemberNoises,
     MembersPath,
     RunsKernel,
+    RunsPath,
 )
 from posterity.kernel._paths import (
     ArmsPath,
@@ -102,6 +104,7 @@ __all__ = [
     "MOST_NODES",
     "MOST_SCALES",
     "ArmsPath",
+    "AveragePath",
     "DiagonalState",
     "DirectionalPath",
     "FadingMember",
@@ -115,6 +118,7 @@ __all__ = [
     "NodesPath",
     "RowPath",
     "RunsKernel",
+    "RunsPath",
     "SitePath",
     "SiteSweeps",
     "SoftmaxPath",

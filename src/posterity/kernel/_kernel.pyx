@@ -224,7 +224,7 @@ def learn_stabilized(double[:, ::1] triangle, Py_ssize_t n_targets, const double
     """
     cdef pk_shape shape = _shape(triangle, n_targets)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
-    cdef double[::1] buffer = _aligned(PK_PANEL * shape.q), flight = _aligned(PK_FLIGHT_SIZE(shape))
+    cdef double[::1] buffer = _aligned(PK_APPEND_SIZE(shape)), flight = _aligned(PK_FLIGHT_SIZE(shape))
     cdef _Before before = _Before(rows.n, shape.k)
     cdef int status = 0
     _check_length(discounts, rows.n, "discounts")
@@ -350,7 +350,7 @@ def predict_by_nodes(const double[:, ::1] triangle, const double[:, :] X, const 
     cdef pk_shape shape = _shape(triangle, 1)
     cdef pk_rows rows = _rows(shape, X, Y, weights, intercept)
     cdef Py_ssize_t n = rows.n, count_of = precisions.shape[0], m = mean.shape[0], first = shape.p - m, k, i
-    cdef double[::1] T = _aligned(shape.q * shape.ld), panel = _aligned(PK_PANEL * shape.q)
+    cdef double[::1] T = _aligned(shape.q * shape.ld), panel = _aligned(PK_APPEND_SIZE(shape))
     cdef double[::1] buffer = _aligned(PK_FLIGHT_SIZE(shape)), loc = np.zeros(n), square = np.zeros(n), df = np.empty(n)
     cdef double[:, ::1] means = np.empty((count_of, n))
     cdef _Before before = _Before(n, 1)

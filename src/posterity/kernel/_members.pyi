@@ -36,9 +36,23 @@ class MemberNoises:
         self, y: Array, loc: Array, scale: Array, weights: Array | None
     ) -> tuple[Array, Array, NDArray[np.uint8]]: ...
 
-class MembersPath:
+class ReadingPath:
     names: tuple[str, ...] | None
     reader: RowPath
+    def close(self) -> None: ...
+    def values(self, x: ArrayLike | Any) -> Array: ...
+
+class WeighedPath(ReadingPath):
+    def learn(self, x: ArrayLike | Any, y: float, weight: float = 1.0) -> bool: ...
+    def told(self) -> Array: ...
+
+class AveragePath(WeighedPath):
+    averaged: Any
+    paths: list[Any]
+    told_apart: dict[int, Any]
+    def __init__(self, reader: RowPath, averaged: Any) -> None: ...
+
+class MembersPath(WeighedPath):
     def __init__(
         self,
         reader: RowPath,
@@ -49,14 +63,9 @@ class MembersPath:
         noises: MemberNoises | None,
         precision: float,
         standing: Any,
-        persistence: Sequence[float],
-        outer_persistence: float,
+        rules: tuple[Sequence[float], float],
     ) -> None: ...
-    def learn(self, x: ArrayLike | Any, y: float, weight: float = 1.0) -> bool: ...
-    def close(self) -> None: ...
-    def values(self, x: ArrayLike | Any) -> Array: ...
     def predict_mean(self, x: ArrayLike | Any) -> float: ...
-    def told(self) -> Array: ...
 
 class RunsKernel:
     def __init__(
@@ -77,3 +86,18 @@ class RunsKernel:
     def serves(self, start: Any) -> bool: ...
     def predict_mean(self, values: Array, start: Any, hazard: float) -> float: ...
     def changes(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]: ...
+
+class RunsPath(ReadingPath):
+    runs: Any
+    history: Any
+    row: tuple[Array, Array, Array, Array]
+    hazard: float
+    def __init__(
+        self,
+        reader: RowPath,
+        runs: Any,
+        columns: int,
+        open_kernel: Callable[[Any], tuple[RunsKernel, Any]],
+    ) -> None: ...
+    def learn(self, x: ArrayLike | Any, y: float, weight: float = 1.0) -> bool: ...
+    def predict_mean(self, x: ArrayLike | Any) -> float: ...

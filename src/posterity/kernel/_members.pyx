@@ -5,7 +5,7 @@ import numpy as np
 
 cimport numpy as cnp
 from cpython.object cimport PyObject
-from libc.math cimport fabs, fmax, isfinite, sqrt
+from libc.math cimport INFINITY, fabs, fmax, fmin, isfinite, sqrt
 from libc.string cimport memcpy
 
 cnp.import_array()
@@ -15,6 +15,7 @@ include "_structures.pxi"
 cdef extern from "posterity_members.h" nogil:
     int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
     double pk_predict_row(const double *T, double *row, pk_shape shape)
+    Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
     enum: PK_MEMORIES
     ctypedef struct pk_noises:
         Py_ssize_t memories, lanes
@@ -37,6 +38,7 @@ cdef class FadingMember:
     cdef const double[:, ::1] prior
     cdef double[::1] counts, after
     cdef double discount, error, leverage, residual
+    cdef bint flat
     cdef LearnedPrior behind
 
     def __init__(self, double[:, ::1] triangle not None, double[::1] counts not None, const double[:, ::1] prior not None,
@@ -44,6 +46,7 @@ cdef class FadingMember:
         if prior.shape[0] != triangle.shape[0] or prior.shape[1] != triangle.shape[1]:
             raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of this triangle")
         self.triangle, self.counts, self.prior, self.discount = triangle, counts, prior, discount
+        self.flat = not np.any(prior)
         self.after = _aligned(triangle.shape[0] * triangle.shape[1])
 
     cdef bint begins(self) noexcept:
@@ -58,7 +61,8 @@ cdef class FadingMember:
         if self.behind is not None and not self.behind.data.try_row(row, buffer, flight, shape):
             return False
         row.discounts = &discount
-        return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape, &self.prior[0, 0], &before)
+        return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape,
+                          NULL if self.flat else &self.prior[0, 0], &before)
 
     cdef int take(self, const double[:, ::1] values, double weight) except -1:
         if not self.begins() and weight > 0.0:
@@ -200,60 +204,39 @@ cdef Py_ssize_t _address(double[:, ::1] state):
     return <Py_ssize_t> &state[0, 0]
 
 
-cdef class MembersPath:
-    """Learns and predicts rows by members, weighed as ``average_members`` does; ``reader`` reads rows of features.
+include "_average_path.pxi"
+
+
+cdef class MembersPath(WeighedPath):
+    """Learns and predicts rows by members, weighed as :class:`WeighedPath` says.
 
     ``open_members()`` tells these, :class:`FadingMember`; ``noises`` are theirs, :class:`MemberNoises`, or None where
     ``precision`` is that of a known noise.
-    ``standing`` has ``members`` (a, lanes) and ``rates``, the discounted scores, and the sum ``log_evidence``.
     """
 
-    cdef readonly object reader
-    cdef object standing, open_members, predicted
+    cdef object open_members, predicted
     cdef list members
     cdef MemberNoises noises
     cdef pk_noises known
-    cdef bint closed, intercept
-    cdef double precision, outer_persistence
-    cdef double[::1] persistence, scores, outer, work, buffer, flight, row, loc, scale, df, densities, weights
-    cdef unsigned char[::1] ranks
+    cdef bint intercept
+    cdef double precision
+    cdef double[::1] buffer, flight, row, loc, scale, df
     cdef pk_shape shape
 
     def __init__(self, reader, Py_ssize_t n_coefficients, bint intercept, Py_ssize_t count, open_members, MemberNoises noises,
-                 double precision, standing, persistence, double outer_persistence):
-        cdef Py_ssize_t lanes
-        self.reader, self.intercept, self.open_members = reader, intercept, open_members
+                 double precision, standing, rules):
+        WeighedPath.__init__(self, reader, count, standing, rules)
+        self.intercept, self.open_members = intercept, open_members
         self.noises, self.precision = noises, precision
-        self.standing, self.outer_persistence = standing, outer_persistence
-        self.persistence = np.array(persistence, dtype=np.float64)
         self.shape.k, self.shape.p = 1, n_coefficients
         self.shape.q = self.shape.p + 1
         self.shape.ld = (self.shape.q + PK_LINE - 1) // PK_LINE * PK_LINE
-        lanes = (count + PK_LINE - 1) // PK_LINE * PK_LINE
-        if standing.members.shape != (len(persistence), lanes) or not 1 <= len(persistence) <= 64:
-            raise ValueError("standing is not that of so many members and rates")
         if noises is not None and len(noises.states) != count:
             raise ValueError("noises are not those of so many members")
-        self.scores, self.outer = _aligned(standing.members.size), _aligned(standing.rates.size)
-        self.work = _aligned((len(persistence) + 4) * lanes)
-        self.buffer, self.flight = _aligned(PK_PANEL * self.shape.q), _aligned(PK_FLIGHT_SIZE(self.shape))
+        self.buffer, self.flight = _aligned(PK_APPEND_SIZE(self.shape)), _aligned(PK_FLIGHT_SIZE(self.shape))
         self.row = _aligned(self.shape.ld)
-        self.predicted, self.densities = np.empty((4, count)), np.empty(count)
+        self.predicted = np.empty((4, count))
         self.weights, self.df, self.loc, self.scale = self.predicted
-        self.ranks = np.empty(count, dtype=np.uint8)
-
-    @property
-    def names(self):
-        """Names of the features, if they have any."""
-        return self.reader.names
-
-    def values(self, x):
-        """The features of ``x`` as an array (1, m), checked."""
-        return self.reader.values(x)
-
-    def close(self):
-        """Learn no more rows: whoever has this path must open another one."""
-        self.closed = True
 
     def predict_mean(self, x):
         """Mean at ``x``: the members', weighed for the next row."""
@@ -275,17 +258,14 @@ cdef class MembersPath:
         _check_weight(weight)
         cdef const double[:, ::1] values = self.reader.values(x)
         cdef double most = fmax(sqrt(weight), 1.0), evidence
-        cdef Py_ssize_t i, k
+        cdef Py_ssize_t k
         if not self._prepare(weight):
             return False
         # Whatever can't be learned is refused by the other way, which says why.
         if values.shape[1] + self.intercept != self.shape.p:
             raise ValueError(f"x has {values.shape[1]} features: that is not what the members learn")
-        if self.closed or not fabs(y) * most <= LARGEST:
+        if self.closed or not _are_within(values, y, LARGEST / most):
             return False
-        for i in range(values.shape[1]):
-            if not fabs(values[0, i]) * most <= LARGEST:
-                return False
         for k in range(len(self.members)):
             if not self._try_member(k, values, y, weight):
                 return False
@@ -370,21 +350,7 @@ cdef class MembersPath:
         pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
         return self.row[self.shape.p]
 
-    cdef double _average(self) except? -1e308:
-        """Compute the weights before the row, on copies of the scores; return the mixture's log density."""
-        cdef double[:, ::1] scores = self.standing.members
-        cdef double[::1] outer = self.standing.rates
-        cdef pk_expert_weights standing
-        memcpy(&self.scores[0], &scores[0, 0], self.scores.shape[0] * sizeof(double))
-        memcpy(&self.outer[0], &outer[0], self.outer.shape[0] * sizeof(double))
-        standing.rates, standing.members, standing.lanes = scores.shape[0], self.weights.shape[0], scores.shape[1]
-        standing.persistence, standing.outer_persistence = &self.persistence[0], self.outer_persistence
-        standing.scores, standing.outer, standing.work = &self.scores[0], &self.outer[0], &self.work[0]
-        return pk_average(&standing, 1, &self.densities[0], &self.ranks[0], &self.weights[0])
-
     cdef int _take(self, const double[:, ::1] values, double weight, double evidence) except -1:
-        cdef double[:, ::1] scores = self.standing.members
-        cdef double[::1] outer = self.standing.rates
         cdef FadingMember member
         cdef bint turned = False
         for member in self.members:
@@ -392,9 +358,7 @@ cdef class MembersPath:
             turned = turned or (member.behind is not None and member.behind.turns)
         if self.noises is not None:
             self.noises.take()
-        memcpy(&scores[0, 0], &self.scores[0], self.scores.shape[0] * sizeof(double))
-        memcpy(&outer[0], &self.outer[0], self.outer.shape[0] * sizeof(double))
-        self.standing.log_evidence += evidence
+        self._keep(evidence)
         if turned:
             self.members = None
         return 0

@@ -153,7 +153,7 @@ cdef class RowPath:
         if prior is not None and (prior.shape[0] != self.shape.q or prior.shape[1] != self.shape.ld):
             raise ValueError(f"prior has shape ({prior.shape[0]}, {prior.shape[1]}): it is none of this triangle")
         self.discount, self.prior, self.forgets = discount, prior, discount < 1.0
-        self.held, self.panel = _aligned(self.shape.q), _aligned(PK_PANEL * self.shape.q)
+        self.held, self.panel = _aligned(self.shape.q), _aligned(PK_APPEND_SIZE(self.shape))
 
     def wander(self, variance, Py_ssize_t slope=-1):
         """Let coefficients move by Normal(0, ``variance`` (p,)), relative to the noise's, before each row but the first.

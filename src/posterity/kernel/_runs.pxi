@@ -180,3 +180,79 @@ cdef class RunsKernel:
             self.row[self.rows.intercept + i] = values[0, i]
         pk_predict_row(T, &self.row[0], self.shape)
         return -self.row[self.shape.p]
+
+
+cdef class RunsPath(ReadingPath):
+    """Learns and predicts single rows in ``runs``, in place, as a call for each row would.
+
+    ``open_kernel(row)`` makes a :class:`RunsKernel` for a row, X, y, weights and hazards, and the history that it writes.
+    """
+
+    cdef readonly object runs, history
+    cdef readonly tuple row
+    cdef object open_kernel, bank
+    cdef RunsKernel kernel
+    cdef readonly double hazard
+    cdef double[:, ::1] X, Y
+    cdef double[::1] weights
+
+    def __init__(self, reader, runs, Py_ssize_t columns, open_kernel):
+        self.reader, self.runs, self.open_kernel, self.hazard = reader, runs, open_kernel, runs.next_hazard
+        self.row = np.zeros((1, columns)), np.zeros((1, 1)), np.ones(1), np.full(1, self.hazard)
+        self.X, self.Y, self.weights, _ = self.row
+
+    def learn(self, x, double y, double weight=1.0):
+        """Learn the row; False, and nothing happens, where it must be learned in another way."""
+        _check_weight(weight)
+        cdef const double[:, ::1] values = self.reader.values(x)
+        if values.shape[1] != self.X.shape[1]:
+            raise ValueError(f"x has {values.shape[1]} features: give {self.X.shape[1]}, as in the rows learned")
+        # Rows that can't be learned are left to the general code, which says why.
+        if self.closed or weight == 0.0 or not _are_within(values, y, LARGEST / fmax(sqrt(weight), 1.0)):
+            return False
+        runs, kernel = self.runs, self._open()
+        self.X[...], self.Y[0, 0], self.weights[0] = values, y, weight
+        row, changes, start = runs.row, runs.changes, self._start()
+        try:
+            kernel.learn(0, start)
+            if runs.row != row:
+                self._record(row, changes, start)
+        except BaseException:
+            if runs.row != row:  # the row is learned: an interrupt must not leave half of it
+                self._record(row, changes, start)
+            raise
+        return runs.row != row
+
+    cdef int _record(self, Py_ssize_t row, changes, start) except -1:
+        """Note start and changes after ``row`` was learned; to do so twice is to do so once."""
+        runs = self.runs
+        cdef Py_ssize_t last
+        if start is not None:
+            runs.latest_start = start
+        if runs.changes is changes:
+            runs.take_changes(self.kernel)
+        last = runs.size - 1
+        runs.found = np.full(1, min(runs.probability[last], 1.0) if row > 0 and runs.first[last] == row else 0.0)
+        self.kernel.again()
+        return 0
+
+    def predict_mean(self, x):
+        """Mean at ``x``, as the next row."""
+        values, kernel = self.values(x), self._open()
+        return kernel.predict_mean(values, self._start(), self.hazard)
+
+    cdef RunsKernel _open(self):
+        """The kernel of the runs as they are now, which calls of another way replace."""
+        if self.runs.bank is not self.bank:
+            self.kernel, self.history = self.open_kernel(self.row)
+            self.bank = self.runs.bank
+        return self.kernel
+
+    cdef _start(self):
+        """The start of a run that begins now; changes nothing."""
+        runs = self.runs
+        if runs.seen == 0.0:
+            return None
+        if runs.latest_start is not None and self.kernel.serves(runs.latest_start):
+            return runs.latest_start
+        return runs.find_start()

@@ -211,7 +211,7 @@ def learn_sites(double[:, ::1] triangle, int code, parameters, bint moments, con
     cdef const double *added = _given(offsets, n, "offsets")
     cdef const double *kept = NULL if prior is None else &prior[0, 0]
     cdef double[::1] buffer = _aligned(PK_SITE_WORK_SIZE(shape)), held = np.zeros(shape.p + 1)
-    cdef double[::1] panel = _aligned(PK_PANEL * shape.q if prior is not None else 0)
+    cdef double[::1] panel = _aligned(PK_APPEND_SIZE(shape) if prior is not None else 0)
     cdef double[::1] step = np.empty(shape.p + 1), moves = _aligned(0 if variance is None else PK_WALK_SIZE(shape))
     cdef pk_walk walk
     cdef double *work = NULL

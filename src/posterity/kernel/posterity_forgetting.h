@@ -16,58 +16,6 @@
 /* Flights are cut short so that what fades meanwhile, and the prior with it, keeps this. */
 #define PK_LEAST_FADE 0.6
 
-/* pk_reflect, of a panel whose rows beyond PK_LANES * slices are 0. */
-PK_INLINE void pk_reflect_part(double *restrict T, double *restrict panel, ptrdiff_t j, ptrdiff_t slices, pk_shape shape)
-{
-    double *restrict t = T + j * shape.ld;
-    const pk_vector *u = (const pk_vector *)(panel + j * PK_PANEL);
-    pk_vector sum = {0};
-    for (ptrdiff_t s = 0; s < slices; s++)
-        sum += u[s] * u[s];
-    double a = t[j], square = pk_sum(sum);
-    if (square == 0.0 || (a == 0.0 && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape)))
-        return;
-    double norm = sqrt(a * a + square), head = -square / (a + norm);
-    double inverse = 1.0 / norm, tau = (a + norm) * inverse / square;
-    if (square <= PK_TINY) {
-        t[j] = j < shape.p ? a : norm;
-        return;
-    }
-    t[j] = norm;
-    for (ptrdiff_t k = j + 1; k < shape.q; k++) {
-        pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), dot = {0};
-        for (ptrdiff_t s = 0; s < slices; s++)
-            dot += u[s] * column[s];
-        double w = head * t[k] + pk_sum(dot);
-        t[k] += inverse * w;
-        for (ptrdiff_t s = 0; s < slices; s++)
-            column[s] -= tau * w * u[s];
-    }
-}
-
-/* Append root times the rows of the triangle `other`: at column j only its first j + 1 rows are there yet.
- * buffer (q, PK_PANEL). */
-PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
-{
-    for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
-        ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
-        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES, filled = 0;
-        for (ptrdiff_t c = first; c < shape.q; c++)
-            memset(buffer + c * PK_PANEL, 0, (size_t)(all * PK_LANES) * sizeof(double));
-        for (ptrdiff_t i = first; i < stop; i++)
-            for (ptrdiff_t c = i; c < shape.q; c++) {
-                buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
-                filled += other[i * shape.ld + c] != 0.0;
-            }
-        if (filled == 0) /* where the prior is flat */
-            continue;
-        for (ptrdiff_t j = first; j < shape.q; j++) {
-            ptrdiff_t begun = (j - first) / PK_LANES + 1;
-            pk_reflect_part(T, buffer, j, begun < all ? begun : all, shape);
-        }
-    }
-}
-
 /* Pairs of rows that may fly together from `first` on; 0 where a single row has to go by itself. */
 PK_INLINE ptrdiff_t pk_count_parallel_pairs(const pk_rows *rows, ptrdiff_t first)
 {
@@ -92,8 +40,8 @@ PK_INLINE int pk_remove_triangle(double *T, double *row, const double *other, do
 }
 
 /* Learn rows in order, everything but the prior discounted before each: prior + discounted data
- * (Kulhavy and Zarrop 1993). On return the prior in T weighs exactly 1. buffer (q, PK_PANEL), flight
- * (PK_FLIGHT_SIZE). Discounts are at least 1e-12. Returns 0; 1 if T was not at least its prior. */
+ * (Kulhavy and Zarrop 1993). On return the prior in T weighs exactly 1; NULL is one that is flat. buffer
+ * (PK_APPEND_SIZE), flight (PK_FLIGHT_SIZE). Discounts are at least 1e-12. Returns 0; 1 if T was not at least its prior. */
 static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer, const pk_rows *rows,
                                pk_shape shape, const double *prior, const pk_before *before)
 {
@@ -103,7 +51,7 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
     for (ptrdiff_t first = 0; first < rows->n;) {
         ptrdiff_t pairs = deficient ? 0 : pk_count_parallel_pairs(rows, first), count = pairs ? 2 * pairs : 1;
         double fade = pk_fade(rows, first, count);
-        if (weight * fade < 1.0) {
+        if (prior && weight * fade < 1.0) {
             double target = (first + count < rows->n ? PK_HEADROOM : 1.0) / fade;
             pk_append_triangle(T, buffer, prior, sqrt(target - weight), shape);
             weight = target;
@@ -117,14 +65,14 @@ static int pk_learn_stabilized(double *T, double *buffer, double *flight_buffer,
         weight *= fade;
         first += count;
     }
-    if (weight - 1.0 > PK_NO_SURPLUS) {
+    if (prior && weight - 1.0 > PK_NO_SURPLUS) {
         memset(flight_buffer, 0, (size_t)shape.ld * sizeof(double));
         return pk_remove_triangle(T, flight_buffer, prior, sqrt(weight - 1.0), shape);
     }
     return 0;
 }
 
-/* Discount all that is known before one row; a prior, where it is given, keeps its weight. held (q), buffer (q, PK_PANEL). */
+/* Discount all that is known before one row; a prior, where it is given, keeps its weight. held (q), buffer (PK_APPEND_SIZE). */
 static void pk_fade_one(double *T, double *held, double *buffer, double discount, const double *prior, pk_shape shape)
 {
     if (prior) {

@@ -103,17 +103,17 @@ static void pk_score_members(const pk_noises *s, ptrdiff_t members, ptrdiff_t n,
 }
 
 /* `after` (q, ld) becomes T with the row learned, all but the prior discounted before it; what was predicted of it goes
- * into before. buffer (q, PK_PANEL), flight (PK_FLIGHT_SIZE). 0 where that can't be used. */
+ * into before. buffer (PK_APPEND_SIZE), flight (PK_FLIGHT_SIZE). 0 where that can't be used. */
 static int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape,
                       const double *prior, const pk_before *before)
 {
     memcpy(after, T, (size_t)(shape.q * shape.ld) * sizeof(double));
     if (pk_learn_stabilized(after, buffer, flight, row, shape, prior, before))
         return 0;
+    int usable = 1; /* without leaving the loop, which then runs in lanes */
     for (ptrdiff_t i = 0; i < shape.q * shape.ld; i++)
-        if (!(fabs(after[i]) <= 1e150))
-            return 0;
-    return 1;
+        usable &= fabs(after[i]) <= 1e150;
+    return usable;
 }
 
 #endif

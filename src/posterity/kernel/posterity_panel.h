@@ -6,6 +6,8 @@
 
 /* Triangles of fewer columns are reduced by panels, of more by blocks (posterity_blocks.h). */
 #define PK_FEW_COLUMNS 40
+/* As are triangles that are appended, of which half is nothing. */
+#define PK_MANY_COLUMNS 64
 #define PK_APPEND_SIZE(shape) ((shape).q <= PK_FEW_COLUMNS ? PK_PANEL * ((shape).q + 1) : PK_BLOCKS_SIZE(shape))
 
 /* A panel holds PK_PANEL rows by columns: C (q, PK_PANEL), so that a column fills whole vectors and,
@@ -201,6 +203,87 @@ static void pk_append_block(double *T, double *buffer, const pk_rows *rows, pk_s
     }
     for (; first < rows->n; first++)
         pk_append_singly(T, buffer, rows, first, shape);
+}
+
+/* pk_reflect, of a panel whose rows beyond PK_LANES * slices are 0. */
+PK_INLINE void pk_reflect_part(double *restrict T, double *restrict panel, ptrdiff_t j, ptrdiff_t slices, pk_shape shape)
+{
+    double *restrict t = T + j * shape.ld;
+    const pk_vector *u = (const pk_vector *)(panel + j * PK_PANEL);
+    pk_vector sum = {0};
+    for (ptrdiff_t s = 0; s < slices; s++)
+        sum += u[s] * u[s];
+    double a = t[j], square = pk_sum(sum);
+    if (square == 0.0 || (a == 0.0 && sqrt(square) <= pk_noise_level(T, j, sqrt(square), shape)))
+        return;
+    double norm = sqrt(a * a + square), head = -square / (a + norm);
+    double inverse = 1.0 / norm, tau = (a + norm) * inverse / square;
+    if (square <= PK_TINY) {
+        t[j] = j < shape.p ? a : norm;
+        return;
+    }
+    t[j] = norm;
+    for (ptrdiff_t k = j + 1; k < shape.q; k++) {
+        pk_vector *column = (pk_vector *)(panel + k * PK_PANEL), dot = {0};
+        for (ptrdiff_t s = 0; s < slices; s++)
+            dot += u[s] * column[s];
+        double w = head * t[k] + pk_sum(dot);
+        t[k] += inverse * w;
+        for (ptrdiff_t s = 0; s < slices; s++)
+            column[s] -= tau * w * u[s];
+    }
+}
+
+/* Append root times the rows of the triangle `other`: at a block of columns only the rows above its end are there yet.
+ * buffer (PK_BLOCKS_SIZE). */
+PK_INLINE void pk_append_triangle_by_blocks(double *T, double *buffer, const double *other, double root, pk_shape shape)
+{
+    pk_block block;
+    block.V = buffer + PK_STRIPS(shape) * PK_BLOCK_ROWS * PK_STRIP;
+    block.solving = 0;
+    for (ptrdiff_t first = 0; first < shape.q; first += PK_BLOCK_ROWS) {
+        ptrdiff_t left = (shape.q - first + 1) & -2, all = left < PK_BLOCK_ROWS ? left : PK_BLOCK_ROWS;
+        for (ptrdiff_t r = 0; r < all; r++)
+            for (ptrdiff_t k = first; k < shape.ld; k += PK_LANES) {
+                pk_vector some = {0};
+                if (first + r < shape.q && k + PK_LANES > first + r)
+                    some = root * *(const pk_vector *)(other + (first + r) * shape.ld + k);
+                *(pk_vector *)pk_cell(buffer, r, k) = some;
+            }
+        for (ptrdiff_t j = first; j < shape.q; j += PK_BLOCK) {
+            ptrdiff_t begun = j + PK_BLOCK - first, m = begun < all ? begun : all;
+            pk_take_columns(block.V, buffer, j, m);
+            if (pk_make_block(T, buffer, &block, j, m, shape))
+                pk_update_trailing(&block, T + j * shape.ld, buffer, j, m, shape);
+        }
+    }
+}
+
+/* Append root times the rows of the triangle `other`: at column j only its first j + 1 rows are there yet.
+ * buffer (PK_APPEND_SIZE). */
+PK_INLINE void pk_append_triangle(double *T, double *buffer, const double *other, double root, pk_shape shape)
+{
+    if (shape.q > PK_MANY_COLUMNS) {
+        pk_append_triangle_by_blocks(T, buffer, other, root, shape);
+        return;
+    }
+    for (ptrdiff_t first = 0; first < shape.q; first += PK_PANEL) {
+        ptrdiff_t stop = first + PK_PANEL < shape.q ? first + PK_PANEL : shape.q;
+        ptrdiff_t all = (stop - first + PK_LANES - 1) / PK_LANES, filled = 0;
+        for (ptrdiff_t c = first; c < shape.q; c++)
+            memset(buffer + c * PK_PANEL, 0, (size_t)(all * PK_LANES) * sizeof(double));
+        for (ptrdiff_t i = first; i < stop; i++)
+            for (ptrdiff_t c = i; c < shape.q; c++) {
+                buffer[c * PK_PANEL + i - first] = root * other[i * shape.ld + c];
+                filled += other[i * shape.ld + c] != 0.0;
+            }
+        if (filled == 0) /* where the prior is flat */
+            continue;
+        for (ptrdiff_t j = first; j < shape.q; j++) {
+            ptrdiff_t begun = (j - first) / PK_LANES + 1;
+            pk_reflect_part(T, buffer, j, begun < all ? begun : all, shape);
+        }
+    }
 }
 
 /* Nothing is known of direction j: infinite leverage for the rows of the panel that point there. */

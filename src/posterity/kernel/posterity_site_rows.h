@@ -161,7 +161,7 @@ PK_INLINE void pk_learn_site(double *T, pk_site_work *work, const pk_likelihood 
 /* Learn all rows in order; rows->Y (n) are the targets and rows->weights the powers of the likelihood. Before row i
  * everything is discounted; with a prior (q, ld), or NULL, everything but the prior, which is in T and weighs between
  * 1 and PK_HEADROOM / PK_LEAST_FADE times its own meanwhile, and exactly 1 at the end and where there is a single row.
- * Coefficients may wander as well: walk, or NULL. offsets (n) or NULL are added to eta. buffer (PK_SITE_WORK_SIZE), panel (q, PK_PANEL). Returns 0; 1 if T was not at least its prior. */
+ * Coefficients may wander as well: walk, or NULL. offsets (n) or NULL are added to eta. buffer (PK_SITE_WORK_SIZE), panel (PK_APPEND_SIZE). Returns 0; 1 if T was not at least its prior. */
 static int pk_learn_sites(double *T, double *buffer, double *panel, const pk_likelihood *l,
                           const pk_rows *rows, const double *offsets, const double *prior, const pk_walk *walk,
                           pk_shape shape, const pk_predictions_out *out)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from posterity import kernel
 from posterity.distributions import Mixture, MultivariateMixture
 from posterity.distributions.mixing import tabulate
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank, combine_prior_with_data
-from posterity.factor.usable import LARGEST, check_rows
+from posterity.factor.usable import check_rows
 from posterity.kernel import RowPath, RunsKernel
 from posterity.posteriors.gaussian import LinearPosterior
-from posterity.posteriors.hypotheses import ReadRows
 from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.runs import (
     EXTRA_DROPPED_SHARE,
@@ -127,6 +127,11 @@ class BankedRuns(Runs):
         if self.latest_start is None or not self.latest_start.serves(self.seen, variance):
             self.latest_start = self._make_start(variance)
         return self.latest_start
+
+    def find_start(self) -> Start | None:
+        """The same for those who only read: it does not become the latest."""
+        with np.errstate(all="ignore"):
+            return replace(self).start()
 
     def _noise_variance(self) -> float:
         """Known, or 1 / the mean of the precision; infinite or 0 before there is one."""
@@ -281,9 +286,7 @@ class BankedRuns(Runs):
         k, start, bank = self.size, None, self.bank.copy()
         bank.keep(np.arange(k + 1) > 0)
         if self.seen > 0.0:
-            with np.errstate(all="ignore"):
-                # Of a copy: a read must not change what the next row starts from.
-                start = replace(self).start()
+            start = self.find_start()
         if start is None:
             return bank, self.residual_df[:k], self.probability[:k]
         bank.push(start.triangle)
@@ -312,61 +315,19 @@ class BankedRuns(Runs):
         return MultivariateMixture(each, weights)
 
 
-class RunsPath(ReadRows):
-    """Learns and predicts single rows in ``runs``, in place, as a call for each row would.
-
-    ``reader`` reads rows of features.
-    """
+class RunsPath(kernel.RunsPath):
+    """Learns and predicts single rows in its ``runs``; ``reader`` reads rows of features."""
 
     def __init__(self, reader: RowPath, runs: BankedRuns) -> None:
-        self.reader, self.runs, self.hazard = reader, runs, runs.next_hazard
-        m = runs.fresh.n_features
-        self._row = np.zeros((1, m)), np.zeros((1, 1)), np.ones(1), np.full(1, self.hazard)
-        self._bank: FactorBank | None = None
-        self._kernel: RunsKernel
-        self._history: RunHistory
+        def open_kernel(row: Any) -> tuple[RunsKernel, RunHistory]:
+            history = RunHistory(1, len(runs.first), with_predictions=True)
+            return runs.in_kernel(history, row), history
 
-    def learn(self, x: ArrayLike | Mapping[str, float], y: float, weight: float = 1.0) -> bool:
-        """Learn the row; False, and nothing happens, where it must be learned in another way."""
-        if not (weight >= 0.0 and math.isfinite(weight)):
-            raise ValueError(f"weight is {weight}: it must be finite and not negative")
-        values, largest = self.values(x), LARGEST / max(math.sqrt(weight), 1.0)
-        if values.shape != self._row[0].shape:
-            given, known = values.shape[1], self._row[0].shape[1]
-            raise ValueError(f"x has {given} features: give {known}, as in the rows learned")
-        # Rows that can't be learned are left to the general code, which says why.
-        if self._closed or weight == 0.0 or not abs(y) <= largest:
-            return False
-        if not np.abs(values).max(initial=0.0) <= largest:
-            return False
-        runs, path = self.runs, self._open()
-        self._row[0][...], self._row[1][0, 0], self._row[2][0] = values, y, weight
-        row, changes, start = runs.row, runs.changes, self._start()
-        try:
-            path.learn(0, start)
-            if runs.row != row:
-                self._record(row, changes, start)
-        except BaseException:
-            if runs.row != row:  # the row is learned: an interrupt must not leave half of it
-                self._record(row, changes, start)
-            raise
-        return bool(runs.row != row)
-
-    def _record(self, row: int, changes: list[Change | None], start: Start | None) -> None:
-        """Note start and changes after ``row`` was learned; to do so twice is to do so once."""
-        runs = self.runs
-        if start is not None:
-            runs.latest_start = start
-        if runs.changes is changes:
-            runs.take_changes(self._kernel)
-        last = runs.size - 1
-        began = row > 0 and runs.first[last] == row
-        runs.found = np.minimum(runs.probability[last : last + 1] * began, 1.0)
-        self._kernel.again()
+        super().__init__(reader, runs, runs.fresh.n_features, open_kernel)
 
     def told(self) -> Array:
         """Weights, degrees of freedom, means and scales (4, k) that predicted the last row."""
-        history, (y,) = self._history, self._row[1][0]
+        history, (y,) = self.history, self.row[1][0]
         size = int(history.size[0])
         weights = (1.0 - history.hazard[0]) * history.probability[0, : size + 1]
         weights[size] = history.hazard[0]
@@ -374,26 +335,3 @@ class RunsPath(ReadRows):
         of_runs = (part[0, : size + 1].copy() for part in parts)
         predictions = self.runs.fresh.noise.predictive(y - history.error[0, : size + 1], *of_runs)
         return tabulate(predictions, weights / weights.sum())
-
-    def predict_mean(self, x: ArrayLike | Mapping[str, float]) -> float:
-        """Mean at ``x``, as the next row."""
-        values, path = self.values(x), self._open()
-        return path.predict_mean(values, self._start(), self.hazard)
-
-    def _open(self) -> RunsKernel:
-        """The kernel of the runs as they are now, which calls of another way replace."""
-        if self.runs.bank is not self._bank:
-            self._history = RunHistory(1, len(self.runs.first), with_predictions=True)
-            self._kernel = self.runs.in_kernel(self._history, self._row)
-            self._bank = self.runs.bank
-        return self._kernel
-
-    def _start(self) -> Start | None:
-        """The start of a run that begins now; changes nothing."""
-        runs = self.runs
-        if runs.seen == 0.0:
-            return None
-        if runs.latest_start is not None and self._kernel.serves(runs.latest_start):
-            return runs.latest_start
-        with np.errstate(all="ignore"):
-            return replace(runs).start()

@@ -9,7 +9,7 @@ are found together (:mod:`posterity.posteriors.refitted`) is a single one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -185,23 +185,3 @@ class Hypotheses:
     # start of the stream, right before which all changed: only of some kinds.
     change_probability = refuse(NO_CHANGES.format("change_probability_"))
     changed_rows = refuse(NO_CHANGES.format("changes_"))
-
-
-class ReadRows:
-    """Base of paths of single rows in Python: ``reader`` reads and checks these."""
-
-    reader: RowPath
-    _closed = False
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """The names of the features, if they have any."""
-        return self.reader.names
-
-    def values(self, x: ArrayLike | Mapping[str, float]) -> Array:
-        """The features of ``x`` as an array (1, m), checked."""
-        return self.reader.values(x)
-
-    def close(self) -> None:
-        """Close the path: it learns no more rows, and its user must ask for another."""
-        self._closed = True

@@ -37,6 +37,11 @@ class Strategies(Switching):
         """The first strategy: all share its prior."""
         return self.members[0]
 
+    @property
+    def n_waiting(self) -> float:  # type: ignore[override]
+        """Rows for which all members but the first wait: until their noise has a variance."""
+        return float(self.common.n_coefficients + LEAST_RESIDUAL_DF)
+
     def _open_path(self, reader: RowPath) -> RowPath:
         return cast(RowPath, MemberPaths(reader, self))
 
@@ -52,15 +57,12 @@ class Strategies(Switching):
         Its prior may be learned, and theirs be flat.
         """
         ranks = np.full((len(self.members), len(count)), HAS_VARIANCE, dtype=np.uint8)
-        ranks[1:, count <= self.common.n_coefficients + LEAST_RESIDUAL_DF] = 0
+        ranks[1:, count <= self.n_waiting] = 0
         return ranks
 
     def average(self, read: Callable[[Any], ArrayLike]) -> Any:
         """Weighted average of ``read`` of the members, and of theirs."""
         return super().average(lambda one: one.average_of(read))
-
-    def _rank_gained(self, gained: Array) -> Ranks:
-        return self._rank_after(np.array([self.n_observations - 1.0])) * (gained != 0.0)
 
     def widen_from(self, other: Self, columns: NewColumns, widen: Any) -> None:
         """Know what ``other`` does, of other columns.

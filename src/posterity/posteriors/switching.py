@@ -24,9 +24,7 @@ from posterity.kernel import (
 from posterity.noise import Joint
 from posterity.posteriors._member_paths import MemberPaths
 from posterity.posteriors.ensemble import (
-    HAS_VARIANCE,
     Ranks,
-    clip_log_densities,
     predict_and_score_rows,
     predict_members,
     rank_next_row,
@@ -90,6 +88,9 @@ class Switching(Hypotheses):
     outer_persistence: float
     scores: TwoLevelWeights
     noises: Array | None
+
+    # Rows for which all members but the first wait, learned one by one; negative: none waits.
+    n_waiting = -1.0
 
     memory = Several(
         "Adaptive",
@@ -220,20 +221,6 @@ class Switching(Hypotheses):
             densities, ranks, scores.members, scores.rates, persistence, self.outer_persistence
         )
 
-    def _rank_gained(self, gained: Array) -> Ranks:
-        """Ranks (k, 1) of members that learned one row: by its site, so that each has a spread."""
-        return np.full(gained.shape, HAS_VARIANCE, dtype=np.uint8)
-
-    def learn_weights(self, gained: Array) -> Array:
-        """Weigh the members by what a row, which they have learned, added to their evidences.
-
-        Returns their weights (k,) before it.
-        """
-        densities = clip_log_densities(gained)[:, None]
-        weights, log_density = self._weigh(densities, self._rank_gained(densities), self.scores)
-        self.scores.log_evidence += log_density
-        return weights[0]
-
     @property
     def has_row_path(self) -> bool:
         """True if compiled code learns single rows in all members."""
@@ -268,8 +255,7 @@ class Switching(Hypotheses):
             None if self.noises is None else self._follow(self.noises),
             common.noise.parameters[0] or 1.0,
             self.scores,
-            self.persistence,
-            self.outer_persistence,
+            (self.persistence, self.outer_persistence),
         )
         return cast(RowPath, path)
 
