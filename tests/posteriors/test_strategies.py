@@ -155,7 +155,7 @@ def test_a_row_that_some_members_learned_is_learned_by_all() -> None:
     for one in (model, twin):
         one.fit(X[:50], y[:50]).learn_one(X[50], y[50])
     path: Any = model._row_path
-    second, interrupts = path._paths[1], iter([KeyboardInterrupt])
+    second, interrupts = path.paths[1], iter([KeyboardInterrupt])
 
     class Interrupted:
         def learn(self, *row: Any) -> bool:
@@ -163,7 +163,7 @@ def test_a_row_that_some_members_learned_is_learned_by_all() -> None:
                 raise interrupt
             return bool(second.learn(*row))
 
-    path._paths[1] = Interrupted()
+    path.paths[1] = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         model.learn_one(X[51], y[51])
     twin.learn_one(X[51], y[51])

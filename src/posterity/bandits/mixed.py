@@ -9,20 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr
 
 from posterity.bandits.beliefs import Beliefs, StudentBeliefs
 from posterity.bandits.probability_best import Mask
 from posterity.distributions import Mixture, StudentT, _standard_t
+from posterity.kernel import mixture_quantiles
 
 Array = NDArray[np.float64]
-
-# Newton's steps for a quantile: the last moves it by less than this share of the spread, so
-# that about the square of it is left, or of itself.
-MOST_STEPS, LAST_STEP, ROUNDING = 60, 1e-7, 1e-15
-# Values of which SciPy's distribution function takes a fifth of the time of ours, which has more
-# digits near the middle; of as many as these it takes longer.
-FEW = 1000
 
 
 @dataclass(frozen=True)
@@ -122,38 +115,11 @@ class MixedBeliefs:
     # ---- inner ---------------------------------------------------------------------------------
 
     def _solve(self, level: float) -> Array:
-        """Quantiles by Newton's steps on the scale of normal scores, in a bracket.
-
-        There a distribution function of one hill is nearly straight. The first step is no longer
-        than the spread, and each may be twice as long as the one before: where the one wide
-        component of many has led far out, a slope there tells nothing.
-        """
-        weights, df, loc, scale = self.tables
-        df = np.minimum(df, _standard_t.MOST_DF)
-        score, at_zero = ndtri(level), _standard_t.log_constant(df)
-        spread = (weights * (scale + np.abs(loc - self.mean))).sum(axis=0)
-        x = self.mean + score * spread
-        low, high = np.full_like(x, -np.inf), np.full_like(x, np.inf)
-        longest = spread
-        for _ in range(MOST_STEPS):
-            z = (x - loc) / scale
-            with np.errstate(all="ignore"):
-                below = stdtr(df, z) if z.size < FEW else _standard_t.cdf(z, df)
-                u = ndtri((weights * below).sum(axis=0))
-                log_density = at_zero - 0.5 * (df + 1.0) * np.log1p(z * z / df)
-                density = (weights * np.exp(log_density) / scale).sum(axis=0)
-                step = (score - u) * np.exp(-0.5 * u * u) / (np.sqrt(2.0 * np.pi) * density)
-                step = np.clip(step, -longest, longest)
-                low, high = np.where(u < score, x, low), np.where(u < score, high, x)
-                middle = 0.5 * (low + high)
-            beyond = np.where(u < score, x + longest, x - longest)
-            there = np.where(np.isfinite(middle), middle, beyond)
-            inside = (x + step > low) & (x + step < high)
-            settled = np.abs(step) <= np.maximum(LAST_STEP * spread, ROUNDING * np.abs(x))
-            x, longest = np.where(inside | settled, x + step, there), 2.0 * longest
-            if settled.all():
-                break
-        return np.asarray(x)
+        """Quantiles of components that have a scale."""
+        tables = self.tables.copy()
+        np.minimum(tables[1], _standard_t.MOST_DF, out=tables[1])
+        tables = np.ascontiguousarray(tables.reshape(4, tables.shape[1], -1).swapaxes(1, 2))
+        return mixture_quantiles(tables, level).reshape(self.allowed.shape)
 
     def _apart(self) -> Beliefs:
         """The same as a distribution for each arm."""

@@ -90,7 +90,7 @@ class SeparateArms(Arms):
         if isinstance(self.prototype, BayesianLinearRegression):
             nothing = np.broadcast_to(NOTHING, (4, 1, len(X)))
             tables = [
-                self._open(arm, _open_tables)(X) if is_known(model) else nothing
+                self._tabulate(arm, X) if is_known(model) else nothing
                 for arm, model in enumerate(self.models)
             ]
             return make_beliefs(tables, allowed)
@@ -106,6 +106,11 @@ class SeparateArms(Arms):
         if arm not in self.tables:
             self.tables = {**self.tables, arm: opens(self.models[arm])}
         return self.tables[arm]
+
+    def _tabulate(self, arm: int, X: Array) -> Array:
+        """(4, M, n) of an arm's expected rewards: of one row by the path that learns them."""
+        table = self.models[arm]._tabulate_mean(X[0]) if len(X) == 1 else None
+        return self._open(arm, _open_tables)(X) if table is None else table[:, :, None]
 
     def _believe_predictors(self, X: Array) -> Array | None:
         """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.

@@ -78,6 +78,7 @@ from posterity.kernel._paths import (
 )
 from posterity.kernel._policies import judge_rows, moderated_sums
 from posterity.kernel._scores import (
+    mixture_quantiles,
     mixture_scores,
     running_mean,
     running_steps,
@@ -158,6 +159,7 @@ __all__ = [
     "match_rows",
     "merge_groups",
     "mix_labels",
+    "mixture_quantiles",
     "mixture_scores",
     "moderated_sums",
     "normal_scores",

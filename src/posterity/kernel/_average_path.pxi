@@ -149,3 +149,20 @@ cdef class AveragePath(WeighedPath):
     def told(self):
         """Weights (k,) of the members before the row learned last."""
         return np.array(self.weights)
+
+    def tabulate(self, x):
+        """Weights, degrees of freedom, means and scales (4, k) of the mean at ``x``; None where little is known."""
+        cdef bint all_count = not self.averaged.members[0].n_observations <= self.averaged.n_waiting
+        cdef Py_ssize_t k
+        tables = []
+        for k in range(self.densities.shape[0]):
+            self.densities[k], self.ranks[k] = 0.0, HAS_VARIANCE if k == 0 or all_count else 0
+        self._average()
+        for k in range(self.densities.shape[0]):
+            if self.weights[k] > 0.0:
+                table = self.paths[k].tabulate(x)
+                if table is None:
+                    return None
+                table[0] *= self.weights[k]
+                tables.append(table)
+        return np.concatenate(tables, axis=1)

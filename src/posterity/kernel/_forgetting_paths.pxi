@@ -54,12 +54,7 @@ cdef class ForgettingPath(RowPath):
         memcpy(&self.row[0], &self.buffer[0], self.row.shape[0] * sizeof(double))
         spread = pk_predict_before(&self.triangle[0, 0], &self.row[0], root, self.buffer[self.shape.p] / root, self.shape, error,
                              &residual)
-        df[0], variance = INFINITY, 1.0
-        if self.known_precision > 0.0:
-            variance = 1.0 / self.known_precision
-        else:
-            df[0] = self.counts[0] - self.n_flat + 2.0 * self.noise_shape
-            variance = (residual + 2.0 * self.noise_rate) / df[0] if df[0] > 0.0 else INFINITY
+        variance = self._noise(residual, df)
         if spread == INFINITY or variance == INFINITY:
             scale[0] = INFINITY
             return True
@@ -68,6 +63,24 @@ cdef class ForgettingPath(RowPath):
             self._restore()
             return False
         return True
+
+    cdef double _noise(self, double residual, double *df) noexcept:
+        """Variance of the noise, infinite before it is known, and its degrees of freedom."""
+        df[0] = INFINITY
+        if self.known_precision > 0.0:
+            return 1.0 / self.known_precision
+        df[0] = self.counts[0] - self.n_flat + 2.0 * self.noise_shape
+        return (residual + 2.0 * self.noise_rate) / df[0] if df[0] > 0.0 else INFINITY
+
+    def tabulate(self, x):
+        """The same of the mean at ``x``; None where little is known."""
+        cdef double leverage, variance, df, last = self.triangle[self.shape.p, self.shape.p]
+        self._load(x, 1.0)
+        leverage = pk_predict_one(&self.triangle[0, 0], &self.buffer[0], self.shape)
+        variance = leverage * self._noise(last * last, &df)
+        if not (self.tally is not None and variance < INFINITY):
+            return None
+        return np.array([[1.0], [df], [0.0 - self.buffer[self.shape.p]], [sqrt(variance)]])
 
     cdef void _restore(self) noexcept:
         memcpy(&self.triangle[0, 0], &self.saved[0], self.saved.shape[0] * sizeof(double))

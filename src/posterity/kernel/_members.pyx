@@ -244,10 +244,7 @@ cdef class MembersPath(WeighedPath):
         cdef Py_ssize_t k
         cdef double mean = 0.0
         self._open()
-        for k in range(self.densities.shape[0]):
-            self._predict_origin(k)
-        self._score(0.0, 0.0)
-        self._average()
+        self._look_ahead()
         for k in range(self.weights.shape[0]):
             if self.weights[k] > 0.0:
                 mean -= self.weights[k] * self._predict(k, values)
@@ -279,6 +276,38 @@ cdef class MembersPath(WeighedPath):
     def told(self):
         """Weights, degrees of freedom, means and scales (4, k) that the row learned last was predicted by."""
         return self.predicted.copy()
+
+    def tabulate(self, x):
+        """The same of the mean at ``x``; None where little is known."""
+        cdef const double[:, ::1] values = self.reader.values(x)
+        cdef FadingMember member
+        cdef double[:, ::1] table
+        cdef Py_ssize_t k
+        self._open()
+        for member in self.members:
+            if member.behind is not None and not member.behind.ready:
+                return None
+        self._look_ahead()
+        predicted = np.stack([self.weights, self.df, self.loc, self.scale])
+        table = predicted
+        for k in range(self.weights.shape[0]):
+            member = self.members[k]
+            table[2, k] = 0.0 - self._predict(k, values)
+            table[3, k] *= sqrt(member.leverage)
+        return predicted if np.isfinite(predicted[3]).all() else None
+
+    cdef int _look_ahead(self) except -1:
+        """Compute the weights of the next row, and what the scale of its noise is."""
+        cdef FadingMember member
+        cdef Py_ssize_t k
+        for k in range(self.densities.shape[0]):
+            self._predict_origin(k)
+        self._score(0.0, 0.0)
+        self._average()
+        for k in range(self.densities.shape[0]):
+            member = self.members[k]
+            self.scale[k] /= sqrt(1.0 + member.leverage)
+        return 0
 
     cdef int _open(self) except -1:
         """Open members that have learned all rows."""
@@ -326,8 +355,8 @@ cdef class MembersPath(WeighedPath):
             self.row[i] = 0.0
         if self.intercept:
             self.row[0] = 1.0
-        self.loc[k] = 0.0
-        self.scale[k] = sqrt((1.0 + pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)) / self.precision)
+        member.leverage = pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
+        self.loc[k], self.scale[k] = 0.0, sqrt((1.0 + member.leverage) / self.precision)
         return 0
 
     cdef int _score(self, double y, double weight) except -1:
@@ -339,7 +368,7 @@ cdef class MembersPath(WeighedPath):
         return 0
 
     cdef double _predict(self, Py_ssize_t k, const double[:, ::1] values) noexcept:
-        """Return minus the mean of a member."""
+        """Return minus the mean of a member, whose leverage is kept."""
         cdef FadingMember member = self.members[k]
         cdef Py_ssize_t i
         for i in range(self.shape.p, self.shape.ld):
@@ -347,7 +376,7 @@ cdef class MembersPath(WeighedPath):
         self.row[0] = 1.0  # overwritten when there is no intercept
         for i in range(values.shape[1]):
             self.row[self.intercept + i] = values[0, i]
-        pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
+        member.leverage = pk_predict_row(&member.triangle[0, 0], &self.row[0], self.shape)
         return self.row[self.shape.p]
 
     cdef int _take(self, const double[:, ::1] values, double weight, double evidence) except -1:

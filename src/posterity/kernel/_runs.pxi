@@ -158,28 +158,41 @@ cdef class RunsKernel:
 
     def predict_mean(self, const double[:, ::1] values not None, start, double hazard):
         """Mean at ``values`` (1, m): the runs', and where there is a ``start`` that of a new one, by the ``hazard``."""
+        table = self.tabulate(values, start, hazard)
+        return float(table[0] @ table[2])
+
+    def tabulate(self, const double[:, ::1] values not None, start, double hazard):
+        """Weights, degrees of freedom, means and scales (4, k) of that."""
         cdef pk_start of_new
-        cdef double mean = 0.0
         cdef Py_ssize_t k
         self.s.size = self.runs.size
         if values.shape[1] + self.rows.intercept != self.shape.p:
             raise ValueError(f"x has {values.shape[1]} features: that is not what the runs learn")
+        cdef double[:, ::1] table = np.empty((4, self.s.size + (start is not None)))
         for k in range(self.s.size):
-            mean += self.s.probability[k] * self._mean(self.s.bank + (k + 1) * self.shape.q * self.shape.ld, values)
+            table[0, k] = self.s.probability[k] * (1.0 - hazard if start is not None else 1.0)
+            self._tabulate(self.s.bank + (k + 1) * self.shape.q * self.shape.ld, values, self.s.residual_df[k], table[:, k])
         if start is not None:
             self._open(start, &of_new)
-            mean = (1.0 - hazard) * mean + hazard * self._mean(of_new.triangle, values)
-        return mean
+            table[0, self.s.size] = hazard
+            self._tabulate(of_new.triangle, values, of_new.residual_df, table[:, self.s.size])
+        return np.asarray(table)
 
-    cdef double _mean(self, const double *T, const double[:, ::1] values) noexcept:
+    cdef void _tabulate(self, const double *T, const double[:, ::1] values, double residual_df, double[:] told) noexcept:
+        cdef double leverage, residual = T[self.shape.p * self.shape.ld + self.shape.p]
         cdef Py_ssize_t i
         for i in range(self.shape.p, self.shape.ld):
             self.row[i] = 0.0
         self.row[0] = 1.0  # overwritten when there is no intercept
         for i in range(values.shape[1]):
             self.row[self.rows.intercept + i] = values[0, i]
-        pk_predict_row(T, &self.row[0], self.shape)
-        return -self.row[self.shape.p]
+        leverage = pk_predict_row(T, &self.row[0], self.shape)
+        told[1], told[2] = INFINITY, 0.0 - self.row[self.shape.p]
+        if self.rules.known_precision > 0.0:
+            told[3] = sqrt(leverage / self.rules.known_precision)
+            return
+        told[1] = fmax(residual_df + 2.0 * self.rules.shape, 0.0)
+        told[3] = sqrt(leverage * (residual * residual + 2.0 * self.rules.rate) / told[1])
 
 
 cdef class RunsPath(ReadingPath):
@@ -240,6 +253,12 @@ cdef class RunsPath(ReadingPath):
         """Mean at ``x``, as the next row."""
         values, kernel = self.values(x), self._open()
         return kernel.predict_mean(values, self._start(), self.hazard)
+
+    def tabulate(self, x):
+        """Weights, degrees of freedom, means and scales (4, k) of the mean at ``x``; None where little is known."""
+        values, kernel = self.values(x), self._open()
+        table = kernel.tabulate(values, self._start(), self.hazard)
+        return table if np.isfinite(table[3]).all() else None
 
     cdef RunsKernel _open(self):
         """The kernel of the runs as they are now, which calls of another way replace."""

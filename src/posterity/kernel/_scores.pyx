@@ -1,9 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Checked binding of posterity_scores.h and posterity_mixtures.h: scores of many predictions, without the GIL."""
+"""Checked binding of posterity_scores.h and posterity_mixtures.h: scores of many predictions, and quantiles of mixtures."""
 
 import numpy as np
 
 cimport numpy as cnp
+from libc.math cimport INFINITY, M_PI, exp, fabs, fmax, fmin, isfinite, log1p, sqrt
+from scipy.special.cython_special cimport ndtri, stdtr
 
 cnp.import_array()
 
@@ -18,6 +20,9 @@ cdef extern from "posterity_scores.h" nogil:
     void pk_half_widths(Py_ssize_t n, const pk_predictions *p, double u, double *halves)
     void pk_running_mean(Py_ssize_t n, const double *news, double *known, double *df, double *loc, double *scale)
     void pk_running_steps(Py_ssize_t n, const double *news, double *known, double *df, double *scale)
+
+cdef extern from "posterity_members.h" nogil:
+    double pk_log_t_constant(double df)
 
 cdef extern from "posterity_mixtures.h" nogil:
     ctypedef struct pk_mixtures:
@@ -137,3 +142,64 @@ def mixture_scores(const double[:, ::1] y, const cnp.intp_t[::1] which, const do
                 for j in range(m):
                     pk_mixture_at(&mixtures, which[i], y[i, j], &below[i, j], &height[i, j])
     return cdf, density
+
+
+# Newton's steps for a quantile: the last moves it by less than this share of the spread, so that about the square of it is
+# left, or of itself.
+cdef int MOST_STEPS = 60
+cdef double LAST_STEP = 1e-7, ROUNDING = 1e-15
+
+
+def mixture_quantiles(const double[:, :, ::1] tables not None, double level):
+    """Quantiles (n,) of n mixtures of Student-t distributions, by Newton's steps on the scale of normal scores.
+
+    ``tables`` (4, n, k) has their weights, degrees of freedom, at most 1e18, locations and scales, all positive. On that scale
+    a distribution function of one hill is nearly straight. Steps stay in a bracket; the first is no longer than the spread,
+    and each may be twice as long as the one before: where the one wide component of many has led far out, a slope there
+    tells nothing.
+    """
+    cdef Py_ssize_t n = tables.shape[1], k = tables.shape[2], i
+    cdef double[::1] quantiles = np.empty(n), work = np.empty(k)
+    if tables.shape[0] != 4 or k == 0:
+        raise ValueError("tables has another shape than (4, n, k)")
+    for i in range(n):
+        quantiles[i] = _find_quantile(&tables[0, i, 0], n * k, k, ndtri(level), &work[0])
+    return np.asarray(quantiles)
+
+
+cdef double _find_quantile(const double *table, Py_ssize_t part, Py_ssize_t k, double score, double *log_constants) noexcept:
+    cdef const double *weight = table
+    cdef const double *df = table + part
+    cdef const double *loc = table + 2 * part
+    cdef const double *scale = table + 3 * part
+    cdef double mean = 0.0, spread = 0.0, square = 0.0, low = -INFINITY, high = INFINITY, x, z, u, below, density, step, longest, there
+    cdef Py_ssize_t j
+    cdef int turn
+    for j in range(k):
+        mean += weight[j] * loc[j]
+    for j in range(k):
+        spread += weight[j] * (scale[j] + fabs(loc[j] - mean))
+        square += weight[j] * (scale[j] * scale[j] + (loc[j] - mean) * (loc[j] - mean))
+        log_constants[j] = pk_log_t_constant(df[j])
+    x, longest = mean + score * sqrt(square), spread
+    for turn in range(MOST_STEPS):
+        below = density = 0.0
+        for j in range(k):
+            if weight[j] > 0.0:
+                z = (x - loc[j]) / scale[j]
+                below += weight[j] * stdtr(df[j], z)
+                density += weight[j] * exp(log_constants[j] - 0.5 * (df[j] + 1.0) * log1p(z * z / df[j])) / scale[j]
+        u = ndtri(below)
+        step = fmax(-longest, fmin(longest, (score - u) * exp(-0.5 * u * u) / (sqrt(2.0 * M_PI) * density)))
+        if u < score:
+            low = x
+        else:
+            high = x
+        there = 0.5 * (low + high)
+        if not isfinite(there):
+            there = x + longest if u < score else x - longest
+        if fabs(step) <= fmax(LAST_STEP * spread, ROUNDING * fabs(x)):
+            return x + step
+        x = x + step if low < x + step < high else there
+        longest *= 2.0
+    return x

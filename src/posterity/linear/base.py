@@ -93,6 +93,17 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         """The same, with features that never varied at their prior's mean: as in predictions."""
         return self._posterior.joint(self._coefficient_names())
 
+    def _tabulate_mean(self, x: Array) -> Array | None:
+        """(4, M) weights, degrees of freedom, locations and scales of the mean at a row, a mixture.
+
+        None where the path of single rows does not tell.
+        """
+        if not (self._learns_features and self._tells_rows and self._now is None):
+            return None
+        path: Any = self._open_row_path()
+        table: Array | None = path.tabulate(x)
+        return table
+
     def _coefficient_names(self) -> tuple[str, ...]:
         names = self._column_names(self._posterior.n_coefficients - self._offset)
         return (*["intercept"] * self._offset, *map(str, names))

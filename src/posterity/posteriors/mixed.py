@@ -101,20 +101,27 @@ class MixedPosterior(LinearPosterior):
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array | None
     ) -> Any:
         """Learn row after row; returns the mixture predicted for each target before its row."""
-        # A path learns a row or leaves all as it is, and needs no copy.
-        if len(X) == 1 and weights is None and elapsed[0] == 1.0 and self.tells_rows:
-            path: Any = self.row_path(None)
-            if path.learn(X[0], y[0, 0]):
-                return mix_table(path.told(), 1)
+        path = self._learn_by_path(X, y, weights, elapsed)
+        if path is not None:
+            return mix_table(path.told(), 1)
         learned = self.hypotheses.copy()
         predictive = learned.learn(X, y, weights, elapsed, *_given(*offsets))
         self.hypotheses.take_over(learned)
         return predictive
 
+    def _learn_by_path(self, X: Array, y: Array, weights: Array | None, elapsed: Array) -> Any:
+        """Learn a single row by its path, which needs no copy; the path, or None if that can't."""
+        if len(X) == 1 and weights is None and elapsed[0] == 1.0 and self.tells_rows:
+            path: Any = self.row_path(None)
+            return path if path.learn(X[0], y[0, 0]) else None
+        return None
+
     def append(
         self, X: Array, y: Array, weights: Array | None, elapsed: Array, *offsets: Array | None
     ) -> None:
         """Learn rows in order."""
+        if self._learn_by_path(X, y, weights, elapsed) is not None:
+            return
         learned = self.hypotheses.copy()
         learned.append(X, y, weights, elapsed, *_given(*offsets))
         self.hypotheses.take_over(learned)

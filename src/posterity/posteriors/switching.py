@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Self, cast
 
@@ -226,8 +227,8 @@ class Switching(Hypotheses):
         """True if compiled code learns single rows in all members."""
         return all(one.has_fast_learn_one for one in self.members)
 
-    @property
-    def predicts_rows(self) -> bool:
+    @cached_property
+    def predicts_rows(self) -> bool:  # type: ignore[override]
         """True if it predicts them as well: all members are Gaussian."""
         return self.has_row_path and all(one.rows_leave_no_trace for one in self.members)
 
