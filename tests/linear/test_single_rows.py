@@ -175,7 +175,8 @@ def test_what_does_not_fit_is_refused() -> None:
     ) -> MembersPath:
         members = [member.fading(member, 0.9)]
         reader = Factor(1).row_path(False)
-        return MembersPath(reader, 2, True, 1, lambda: members, noises, 1.0, standing, rates, 0.9)
+        how = noises, 1.0, standing, (rates, 0.9)
+        return MembersPath(reader, 2, True, 1, lambda: members, *how)
 
     with pytest.raises(ValueError, match="so many members and rates"):
         path(small, (1.0, 0.9))

@@ -14,6 +14,7 @@ include "_structures.pxi"
 
 cdef extern from "posterity_members.h" nogil:
     int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape, const double *prior, const pk_before *before)
+    void pk_copy_triangle(double *to, const double *origin, pk_shape shape)
     double pk_predict_row(const double *T, double *row, pk_shape shape)
     Py_ssize_t PK_APPEND_SIZE(pk_shape shape)
     enum: PK_MEMORIES
@@ -64,14 +65,14 @@ cdef class FadingMember:
         return pk_try_row(&self.triangle[0, 0], &self.after[0], &buffer[0], &flight[0], row, shape,
                           NULL if self.flat else &self.prior[0, 0], &before)
 
-    cdef int take(self, const double[:, ::1] values, double weight) except -1:
+    cdef int take(self, const double[:, ::1] values, double weight, pk_shape shape) except -1:
         if not self.begins() and weight > 0.0:
             self.counts[0] *= self.discount
-        memcpy(&self.triangle[0, 0], &self.after[0], self.after.shape[0] * sizeof(double))
+        pk_copy_triangle(&self.triangle[0, 0], &self.after[0], shape)
         self.counts[0] += weight
         self.counts[1] += weight
         if self.behind is not None:
-            self.behind.take(values, weight)
+            self.behind.take(values, weight, shape)
         return 0
 
 
@@ -114,10 +115,10 @@ cdef class LearnedPrior:
             self.mean, self.squares, self.bound = scales.mean, scales.squares, scales.mean
         return 0
 
-    cdef int take(self, const double[:, ::1] values, double weight) except -1:
+    cdef int take(self, const double[:, ::1] values, double weight, pk_shape shape) except -1:
         cdef Py_ssize_t i
         cdef double before, share, step
-        self.data.take(values, weight)
+        self.data.take(values, weight, shape)
         if not weight > 0.0:
             return 0
         scales = self.known.scales
@@ -256,12 +257,10 @@ cdef class MembersPath(WeighedPath):
         cdef const double[:, ::1] values = self.reader.values(x)
         cdef double most = fmax(sqrt(weight), 1.0), evidence
         cdef Py_ssize_t k
-        if not self._prepare(weight):
-            return False
         # Whatever can't be learned is refused by the other way, which says why.
         if values.shape[1] + self.intercept != self.shape.p:
             raise ValueError(f"x has {values.shape[1]} features: that is not what the members learn")
-        if self.closed or not _are_within(values, y, LARGEST / most):
+        if not _are_within(values, y, LARGEST / most) or not self._prepare(weight) or self.closed:
             return False
         for k in range(len(self.members)):
             if not self._try_member(k, values, y, weight):
@@ -313,11 +312,8 @@ cdef class MembersPath(WeighedPath):
         """Open members that have learned all rows."""
         cdef FadingMember member
         cdef bint keeps_up = self.members is not None
-        if keeps_up:
-            for member in self.members:
-                if member.behind is not None and not member.behind.keeps_up(member):
-                    keeps_up = False
-                    break
+        for member in self.members or ():
+            keeps_up = keeps_up and (member.behind is None or member.behind.keeps_up(member))
         if not keeps_up:
             self.members = self.open_members()
             for member in self.members:
@@ -332,9 +328,18 @@ cdef class MembersPath(WeighedPath):
         for member in self.members:
             if member.behind is not None:
                 if not member.behind.ready:
+                    self._hand_over()
                     return False
                 member.behind.prepare(weight)
         return True
+
+    cdef int _hand_over(self) except -1:
+        """Let the other way, which learns the row, have the nodes that were chosen."""
+        cdef FadingMember member
+        for member in self.members:
+            if member.behind is not None:
+                member.behind.known.stream = member.behind.stream
+        return 0
 
     cdef bint _try_member(self, Py_ssize_t k, const double[:, ::1] values, double y, double weight) except -1:
         cdef FadingMember member = self.members[k]
@@ -383,7 +388,7 @@ cdef class MembersPath(WeighedPath):
         cdef FadingMember member
         cdef bint turned = False
         for member in self.members:
-            member.take(values, weight)
+            member.take(values, weight, self.shape)
             turned = turned or (member.behind is not None and member.behind.turns)
         if self.noises is not None:
             self.noises.take()

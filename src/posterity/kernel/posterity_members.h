@@ -102,17 +102,25 @@ static void pk_score_members(const pk_noises *s, ptrdiff_t members, ptrdiff_t n,
         }
 }
 
-/* `after` (q, ld) becomes T with the row learned, all but the prior discounted before it; what was predicted of it goes
+/* What a triangle has on and above its diagonal, into one that has zeros below. */
+PK_INLINE void pk_copy_triangle(double *to, const double *from, pk_shape shape)
+{
+    for (ptrdiff_t i = 0, v = 0; i < shape.q; i++, v = i & -PK_LANES)
+        memcpy(to + i * shape.ld + v, from + i * shape.ld + v, (size_t)(shape.ld - v) * sizeof(double));
+}
+
+/* `after` (q, ld), zeros below its diagonal, becomes T with the row learned, all but the prior discounted before it; what was predicted of it goes
  * into before. buffer (PK_APPEND_SIZE), flight (PK_FLIGHT_SIZE). 0 where that can't be used. */
 static int pk_try_row(const double *T, double *after, double *buffer, double *flight, const pk_rows *row, pk_shape shape,
                       const double *prior, const pk_before *before)
 {
-    memcpy(after, T, (size_t)(shape.q * shape.ld) * sizeof(double));
+    pk_copy_triangle(after, T, shape);
     if (pk_learn_stabilized(after, buffer, flight, row, shape, prior, before))
         return 0;
     int usable = 1; /* without leaving the loop, which then runs in lanes */
-    for (ptrdiff_t i = 0; i < shape.q * shape.ld; i++)
-        usable &= fabs(after[i]) <= 1e150;
+    for (ptrdiff_t i = 0; i < shape.q; i++)
+        for (ptrdiff_t k = i; k < shape.q; k++)
+            usable &= fabs(after[i * shape.ld + k]) <= 1e150;
     return usable;
 }
 

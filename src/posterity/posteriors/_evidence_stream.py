@@ -311,7 +311,7 @@ class EvidenceStream(LinearPosterior):
 
     def as_member(self) -> FadingMember:
         """Return what an average updates row by row: the predicting node, and the data's factor."""
-        nodes = self.current()
+        nodes = self.nodes_ahead()
         ready = nodes.is_single and not nodes.choice.pinned.any()
         behind = LearnedPrior(super().as_member(), self.state, nodes, self._find_turn, ready)
         return behind.before(nodes.posteriors[0].as_member())

@@ -228,7 +228,7 @@ class Switching(Hypotheses):
         return all(one.has_fast_learn_one for one in self.members)
 
     @cached_property
-    def predicts_rows(self) -> bool:  # type: ignore[override]
+    def predicts_rows(self) -> bool:
         """True if it predicts them as well: all members are Gaussian."""
         return self.has_row_path and all(one.rows_leave_no_trace for one in self.members)
 
