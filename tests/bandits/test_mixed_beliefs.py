@@ -45,9 +45,10 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("rows", [12, 60])
-def test_all_arms_together_say_what_each_does(model: str, rows: int) -> None:
+@pytest.mark.parametrize("contexts", [1, 5])  # one is read by the paths that learn rows
+def test_all_arms_together_say_what_each_does(model: str, rows: int, contexts: int) -> None:
     bandit = make_bandit(MODELS[model](), rows)
-    X = np.random.default_rng(0).normal(size=(5, 2))
+    X = np.random.default_rng(0).normal(size=(contexts, 2))
     together, each = bandit.beliefs(X), read_each_arm(bandit, X)
     assert_allclose(together.mean, each.mean, rtol=1e-10, atol=1e-12)
     assert_allclose(together.std, each.std, rtol=1e-9)

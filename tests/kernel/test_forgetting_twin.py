@@ -86,6 +86,25 @@ def test_fading_towards_the_prior(
     assert (leverage >= narrowest * (1.0 - 1e-9)).all()
 
 
+@pytest.mark.parametrize(("m", "k"), [(64, 1), (129, 2), (140, 1)])
+@pytest.mark.parametrize("n", [1, 5])
+def test_triangles_of_many_columns_are_appended_by_blocks(m: int, k: int, n: int) -> None:
+    """A triangle that lacks rank, as the data of few rows, and one whose prior is dense."""
+    problem, sparse = Problem(m, n, m, k, True, False), Problem(m, n, m, k, True, False)
+    rows = np.random.default_rng(n).normal(size=(n + m + 1, m + k))
+    targets = rows[:, m:].copy()
+    kernel.append_block(problem.prior, k, rows[:, :m].copy(), targets, None, True)
+    sparse.prior[m // 2] = 0.0
+    for one in (problem, sparse):
+        ours, before = one.prior.copy(), gram(one.prior)
+        kernel.learn_stabilized(ours, *one.rows, one.discounts, one.prior)
+        ages = np.cumprod(np.append(one.discounts[1:], 1.0)[::-1])[::-1]
+        new = np.hstack([np.ones((n, 1)), one.X, one.Y])
+        size = new.shape[1]
+        expected = before[:size, :size] + (new.T * ages) @ new
+        assert gram(ours)[:size, :size] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
 def test_fading_towards_a_flat_prior_is_fading() -> None:
     rng = np.random.default_rng(2)
     X, Y, discounts = rng.normal(size=(50, 3)), rng.normal(size=(50, 1)), np.full(50, 0.9)
