@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor import Factor
+from posterity.factor.grouped import GroupBank
 
 Array = NDArray[np.float64]
 
@@ -38,14 +39,13 @@ def find_updates_around(rows: int, p: int) -> tuple[int, int]:
     return last, update
 
 
-def compute_row_space(rows: Array) -> Factor | None:
-    """A factor that spans the groups' rows (g, p, p + 1); None if they span all directions."""
-    groups, p, _ = rows.shape
-    span, first, size = Factor(p), 0, FIRST_CHUNK
-    stacked = rows.reshape(groups * p, p + 1)[:, :p]
-    while first < len(stacked) and span.rank < p:
-        part = stacked[first : first + size]
-        span.append(part, np.zeros((len(part), 1)))
+def compute_row_space(bank: GroupBank) -> Factor | None:
+    """A factor that spans the rows of all groups; None if they span all directions."""
+    p = bank.n_coefficients
+    span, first, size = Factor(p), 0, FIRST_CHUNK // max(p, 1) + 1
+    while first < bank.size and span.rank < p:
+        part = bank.rows(slice(first, first + size))[:, :, :p].reshape(-1, p)
+        span.append(np.ascontiguousarray(part), np.zeros((len(part), 1)))
         first, size = first + size, 2 * size
     return None if span.rank == p else span
 

@@ -45,6 +45,7 @@ from posterity.posteriors._group_noise import (
     sum_residuals,
     take_groups,
 )
+from posterity.posteriors._group_samples import LateBank, LateSample, sample_groups
 from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors._group_turns import (
     compute_row_space,
@@ -91,8 +92,8 @@ class GroupedPosterior:
     discount: float
     bank: GroupBank
     sites: GroupSites | None = None
-    sample: GroupSample | None = None
-    small_sample: GroupSample | None = None
+    sample: GroupSample | LateSample | None = None
+    small_sample: GroupSample | LateSample | None = None
     n_zero_weight: int = 0
     next_update: int = 0
     row_space: Factor | None = None
@@ -111,6 +112,8 @@ class GroupedPosterior:
     def copy(self) -> GroupedPosterior:
         """An independent copy."""
         twin = copy.copy(self)
+        if self.sample is not None:
+            self.sample.read()  # which follows the changes of one bank alone
         twin.bank = self.bank.copy()
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
@@ -145,6 +148,8 @@ class GroupedPosterior:
         As :meth:`learn` takes them.
         """
         self._append(rows, settles=True)
+        if self.sites is not None:  # the next row finds its site under it
+            self._get_stream_prior()
 
     def learn(self, rows: GroupedRows) -> None:
         """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_together`).
@@ -175,8 +180,9 @@ class GroupedPosterior:
         False, and nothing happens, where it must be learned in another way: data fade, the row
         weighs nothing, or the prior is updated after it.
         """
-        turns = self.sample is None or self.rows + 1 >= self.next_update
-        if turns or self.discount < 1.0 or not weight > 0.0 or self.sites is not None:
+        if self.sample is None or self.rows + 1 >= self.next_update:
+            return False
+        if self.discount < 1.0 or not weight > 0.0 or self.sites is not None:
             return False
         span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
@@ -184,6 +190,8 @@ class GroupedPosterior:
         if self.noise_residual is not None or not self.changed_since_update:
             return False  # the first row after an update: more than one thing changes
         self.newest_reading = None
+        if slot in self.sample.left:
+            self.sample.keep((slot,))
         path.learn_in(self.bank, slot, x, y, weight)
         return True
 
@@ -192,9 +200,11 @@ class GroupedPosterior:
 
         Those in the row space, that is. 0 where they change more: see :meth:`learn_row`.
         """
-        more = self.sample is None or self.discount < 1.0 or self.sites is not None
-        if more or self.noise_residual is not None or not self.changed_since_update:
+        if self.sample is None or self.discount < 1.0 or self.sites is not None:
             return 0
+        if self.noise_residual is not None or not self.changed_since_update:
+            return 0
+        self.sample.read()
         return self.next_update + self.n_zero_weight
 
     def predict_then_learn(self, rows: GroupedRows) -> Any:
@@ -312,8 +322,7 @@ class GroupedPosterior:
     def reading(self) -> PriorAndNoise:
         """The prior and noise that predictions use: those of the last update, or of all rows."""
         if self.read is None:
-            sample = self._sample(MOST_GROUPS) if self.sample is None else self.sample
-            self.read = self._make_reading(sample)
+            self.read = self._make_reading(self._read_sample())
         return self.read
 
     def learn_exact_prior(self) -> PriorAndNoise:
@@ -321,7 +330,7 @@ class GroupedPosterior:
         if self.newest_reading is None:
             reading = self.reading()
             if self.sample is not None:
-                reading = self._make_reading(self._sample(MOST_GROUPS))
+                reading = self._make_reading(sample_groups(self.bank, MOST_GROUPS))
             if self.bank.size > MOST_GROUPS:
                 residual_df = float(self.bank.count.sum()) - self._count_flat_directions(
                     self.bank.size, reading.prior
@@ -359,7 +368,7 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            known = self._sample(bank.size), prior.root, prior.mean
+            known = sample_groups(bank, bank.size), prior.root, prior.mean
             prior = GivenPrior(*known, self.belief.free, self._scale).share()
         value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
         return value if self.sites is None else value + self.sites.log_scale
@@ -381,6 +390,8 @@ class GroupedPosterior:
         """Learn rows together, under a likelihood at best again with all others."""
         self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
         bank, begins = self.bank, self.bank.size == 0
+        if self.sample is not None:
+            self.sample.keep(rows.slots.tolist())
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is None:
             bank.learn(rows, self.discount)
@@ -408,7 +419,7 @@ class GroupedPosterior:
     def _choose_prior(
         self, bank: GroupBank, tolerance: float, near: SharedPrior | None, scale: EtaScale | None
     ) -> SharedPrior:
-        return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
+        return self._learn_prior(sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
 
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array, noise: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring.
@@ -432,8 +443,7 @@ class GroupedPosterior:
             cumulate_by_group(rows.numbers, own, out[2:], noise)
             self._floor_faded(prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
-            assert self.small_sample is not None
-            common = self._with_noise(self.small_sample, prior)
+            common = self._with_noise(self._read_small_sample(), prior)
             precision = self.noise.precision(common.residual_df, common.residual)
             new = firsts[rows.slots[which] >= known]
             predict_new_groups(prior, precision, new, out[1], noise[::-1])
@@ -452,9 +462,6 @@ class GroupedPosterior:
         if not self._uses_all_groups:
             return STREAM_GROUPS
         return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
-
-    def _sample(self, most: int) -> GroupSample:
-        return _sample_groups(self.bank, most)
 
     def _learn_prior(
         self,
@@ -487,12 +494,10 @@ class GroupedPosterior:
     def _start_stream(self) -> None:
         """Start the stream from the groups as they are, unless it has started."""
         if self.sample is None:
-            read = self.read
+            same = self.prior, self.read  # learned from the same groups
             self._update_stream_prior()
-            self.read = read  # from the same groups
-            self.row_space = compute_row_space(self._sample_at_update.rows)
-            if self.row_space is not None and self.bank.size > MOST_GROUPS:
-                self.row_space = compute_row_space(self.bank.rows())
+            self.prior, self.read = same
+            self.row_space = compute_row_space(self.bank)
             self.n_zero_weight = 0
             self.next_update = find_updates_around(self.rows, self._n_directions)[1]
 
@@ -503,27 +508,31 @@ class GroupedPosterior:
 
     def _update_stream_prior(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
-        self.sample = self.small_sample = self._sample(MOST_GROUPS)
+        late = LateBank(self.bank, MOST_GROUPS)
+        self.sample = self.small_sample = LateSample(late, MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
-            self.small_sample = self._sample(STREAM_GROUPS)
+            self.small_sample = LateSample(late, STREAM_GROUPS)
         self.prior = self.read = self.noise_residual = None
         self.changed_since_update = False
 
-    @property
-    def _sample_at_update(self) -> GroupSample:
-        assert self.sample is not None
-        return self.sample
+    def _read_sample(self) -> GroupSample:
+        """The groups as they were at the last update; as they are before the stream."""
+        return sample_groups(self.bank, MOST_GROUPS) if self.sample is None else self.sample.read()
+
+    def _read_small_sample(self) -> GroupSample:
+        """Fewer of them."""
+        small = self.small_sample
+        return sample_groups(self.bank, STREAM_GROUPS) if small is None else small.read()
 
     @property
     def _uses_all_groups(self) -> bool:
         """True if the sample at the last update has all groups."""
-        return len(self._sample_at_update.rows) <= STREAM_GROUPS
+        return self._read_small_sample().is_whole
 
     def _get_stream_prior(self) -> SharedPrior:
         """The stream's prior, learned at the last update."""
         if self.prior is None:
-            assert self.small_sample is not None
-            self.prior = self._learn_prior(self.small_sample, STREAM_TOLERANCE)
+            self.prior = self._learn_prior(self._read_small_sample(), STREAM_TOLERANCE)
         return self.prior
 
     def _get_stream_noise(self) -> tuple[float, float]:
@@ -533,8 +542,7 @@ class GroupedPosterior:
         took at the update.
         """
         if self.noise_residual is None:
-            assert self.small_sample is not None
-            sample, prior, bank = self.small_sample, self._get_stream_prior(), self.bank
+            sample, prior, bank = self._read_small_sample(), self._get_stream_prior(), self.bank
             residual, count = prior.residual, sample.count
             if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
@@ -564,7 +572,7 @@ class GroupedPosterior:
             posteriors, prior.new_group_prior, X, places, intercept=self.intercept
         )
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
-            span = self.row_space if self.sample is not None else compute_row_space(bank.rows())
+            span = self.row_space if self.sample is not None else compute_row_space(bank)
             if span is not None:
                 leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
@@ -650,15 +658,6 @@ class GroupedPosterior:
             rows.X[first:stop], self.row_space, weights, intercept=self.intercept
         )
         return (stop, False) if place == 0 else (first + place, True)
-
-
-def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
-    """Draw at most so many groups evenly, in the order in which they came."""
-    which: slice | Slots = slice(None)
-    if bank.size > most:
-        which = np.arange(most) * bank.size // most
-    counts, residuals = bank.count[which].copy(), bank.residuals(which)
-    return GroupSample(bank.rows(which), counts, residuals, bank.size <= most)
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]
