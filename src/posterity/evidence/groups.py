@@ -108,6 +108,10 @@ class SharedPrior:
         """(q, ld) prior of a group of which no row has come."""
         return self.priors[-1]
 
+    def of_group(self, slot: int) -> Array:
+        """(q, ld) prior of the group at a slot, -1 for one of which no row has come."""
+        return np.asarray(self.priors[slot if 0 <= slot < len(self.priors) else -1])
+
     def covariance(self) -> Array:
         """(p, p) the best D, relative to the noise; infinite variances where nothing is known."""
         root = self.root if self.best_root is None else self.best_root

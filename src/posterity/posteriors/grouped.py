@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import partial
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +29,6 @@ from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
     NotInGroupError,
-    have_equal_targets,
     predict_rows,
     solve_groups,
 )
@@ -38,9 +39,11 @@ from posterity.likelihoods import Likelihood
 from posterity.noise import Noise
 from posterity.posteriors._group_belief import GroupBelief, PriorAndNoise
 from posterity.posteriors._group_noise import (
+    compute_own_noise,
     cumulate,
     cumulate_by_group,
     find_t_quantile,
+    lack_rewards,
     predict_new_groups,
     sum_residuals,
     take_groups,
@@ -50,10 +53,11 @@ from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors._group_turns import (
     compute_row_space,
     find_last_new_direction,
-    find_new_direction,
     find_outside_rows,
+    find_stretch,
     find_updates_around,
 )
+from posterity.transaction import run_steps
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
@@ -62,9 +66,8 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
-# Arms are chosen first until two of their rewards differ, but so often at most: before that nothing
-# is known of an arm's own noise.
-MOST_EQUAL_REWARDS = 5.0
+# The number of a row's group where it comes alone.
+FIRST_GROUP = np.zeros(1, dtype=np.int32)
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
 
@@ -174,7 +177,9 @@ class GroupedPosterior:
         """Drop what was read from all rows: one more was learned."""
         self.newest_reading = None
 
-    def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
+    def learn_row(
+        self, path: GroupPath, slot: int, x: Any, y: float, weight: float, offset: float = 0.0
+    ) -> bool:
         """Learn a row of a group in the bank by the compiled path.
 
         False, and nothing happens, where it must be learned in another way: data fade, the row
@@ -182,17 +187,37 @@ class GroupedPosterior:
         """
         if self.sample is None or self.rows + 1 >= self.next_update:
             return False
-        if self.discount < 1.0 or not weight > 0.0 or self.sites is not None:
+        if self.discount < 1.0 or not weight > 0.0:
             return False
         span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
             return False
         if self.noise_residual is not None or not self.changed_since_update:
             return False  # the first row after an update: more than one thing changes
-        self.newest_reading = None
         if slot in self.sample.left:
             self.sample.keep((slot,))
+        self.newest_reading = None
+        if self.sites is not None:
+            return self._learn_site(self.sites, path, slot, x, (y, weight, offset))
         path.learn_in(self.bank, slot, x, y, weight)
+        return True
+
+    def _learn_site(
+        self, sites: GroupSites, path: GroupPath, slot: int, x: Any, given: tuple[float, ...]
+    ) -> bool:
+        """The same under a likelihood; ``given`` are target, weight and offset."""
+        bank, prior, q = self.bank, self._get_stream_prior().of_group(slot), np.array(given)
+        if not isfinite(given[0]):
+            return False
+        one = path.values(x), q[:1], q[1:2], self.intercept, FIRST_GROUP, np.array([slot]), q[2:]
+        found = sites.find_site(GroupedRows(*one), path.predict_in(bank, slot, x, prior))
+        if found is None:
+            return False
+        target, precision, known = found
+        sums = bank.count, bank.seen  # a row counts by its weight, not by its site's
+        tallies = [partial(each.__setitem__, slot, each[slot] + given[1]) for each in sums]
+        learn = partial(path.learn_in, bank, slot, x, target, precision)
+        run_steps([learn, *tallies, partial(setattr, self, "sites", known)])
         return True
 
     def next_update_at(self) -> int:
@@ -215,7 +240,8 @@ class GroupedPosterior:
         self._start_stream()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
         while first < n:
-            stop, opens = self._find_stretch(rows, first)
+            left = max(self.next_update - self.rows, 1)
+            stop, opens, self.row_space = find_stretch(rows, first, left, self.row_space)
             part, some = rows.part(first, stop), slice(first, stop)
             self._predict_then_learn_part(part, predictions[:, some], noise[:, some])
             if opens and self.belief.learns_covariance:  # of a new direction nothing was known
@@ -298,21 +324,15 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        first = np.append(self._lack_rewards(), True)[slots]
+        first = np.append(lack_rewards(self.bank), True)[slots]
         noise = self._read_scales(reading, slots, triangles[:, q - 1, q - 1])
         path = ArmsPath(triangles, self.intercept, names, *noise, slots, first)
         path.use_prior_precision(self)
         return path
 
-    def _lack_rewards(self) -> NDArray[np.bool_]:
-        """(G,) groups of whose own noise nothing is known: they come first."""
-        equal = have_equal_targets(self.bank.rows()[:, :, -1], self.bank.residuals())
-        return np.asarray(equal & (self.bank.seen < MOST_EQUAL_REWARDS))
-
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
-        priors = self.reading().prior.priors
-        prior = priors[slot if 0 <= slot < len(priors) else -1]
+        prior = self.reading().prior.of_group(slot)
         mean, leverage = path.predict_in(self.bank, slot, x, prior)
         if self.sites is None:
             return mean
@@ -351,7 +371,7 @@ class GroupedPosterior:
         if exact.prior.ratio is not None:
             ratio = take_groups(exact.prior.ratio, slots)
         if exact.prior.own_noise is not None:
-            count, residual = self._get_own_noise(exact.prior, slots)
+            count, residual = compute_own_noise(self.bank, exact.prior, slots)
             noise = residual / count * self.noise.precision(exact.residual_df, exact.residual)
         return ratio, noise
 
@@ -428,7 +448,7 @@ class GroupedPosterior:
         """
         bank, prior, before = self.bank, self._get_stream_prior(), self._get_stream_noise()
         priors, self.newest_reading, begins = prior.priors, None, bank.size == 0
-        own = None if prior.own_noise is None else self._get_own_noise(prior, rows.slots)[::-1]
+        own = None if prior.own_noise is None else compute_own_noise(bank, prior, rows.slots)[::-1]
         groups, known = self._count_groups_by_row(rows, bank.size), bank.size
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is not None:
@@ -588,7 +608,7 @@ class GroupedPosterior:
         if prior.own_noise is None:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
-        noise, new = self._get_own_noise(prior, which)[:, places.reshape(-1)], slots < 0
+        noise, new = compute_own_noise(self.bank, prior, which)[:, places.reshape(-1)], slots < 0
         self._floor_faded(prior, noise)
         if of_mean and prior.ratio is not None:
             noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
@@ -626,38 +646,10 @@ class GroupedPosterior:
         variance = np.divide(own[:, 1] + roots**2, own[:, 0], out=unknown, where=own[:, 0] > 0.0)
         return np.inf, stretch * np.sqrt(variance), own
 
-    def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
-        """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
-        own, bank = prior.own_noise, self.bank
-        assert own is not None
-        noise = take_groups(own, slots).T
-        known = (slots >= 0) & (slots < bank.size)
-        noise[0, known] += bank.count[slots[known]]
-        noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
-        return noise
-
     def _floor_faded(self, prior: SharedPrior, noise: Array) -> None:
         """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
         if self.discount < 1.0 and prior.own_noise is not None:
             np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
-
-    def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
-        """Return the end of the stretch of rows from ``first``: the prior's next update.
-
-        Also whether that is because its last row has a direction that is new: all groups are to
-        know it right after.
-        """
-        left = max(self.next_update - self.rows, 1)
-        if rows.weights is None:
-            stop = min(first + left, len(rows))
-        else:
-            counted = np.cumsum(rows.weights[first:] > 0.0)
-            stop = min(first + int(np.searchsorted(counted, left)) + 1, len(rows))
-        weights = None if rows.weights is None else rows.weights[first:stop]
-        place, self.row_space = find_new_direction(
-            rows.X[first:stop], self.row_space, weights, intercept=self.intercept
-        )
-        return (stop, False) if place == 0 else (first + place, True)
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]
