@@ -42,6 +42,12 @@ def compute_own_noise(bank: GroupBank, prior: SharedPrior, slots: Slots) -> Arra
     return noise
 
 
+def floor_faded(discount: float, prior: SharedPrior, noise: Array) -> None:
+    """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
+    if discount < 1.0 and prior.own_noise is not None:
+        np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
+
+
 def predict_new_groups(
     prior: SharedPrior, precision: float, places: Slots, leverage: Array, noise: Array
 ) -> None:

@@ -14,6 +14,7 @@ from all rows so far.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
@@ -34,6 +35,7 @@ from posterity.factor.grouped import (
 )
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
+from posterity.factor.usable import LARGEST
 from posterity.kernel import ArmsPath, GroupPath
 from posterity.likelihoods import Likelihood
 from posterity.noise import Noise
@@ -43,6 +45,7 @@ from posterity.posteriors._group_noise import (
     cumulate,
     cumulate_by_group,
     find_t_quantile,
+    floor_faded,
     lack_rewards,
     predict_new_groups,
     sum_residuals,
@@ -66,8 +69,6 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
-# The number of a row's group where it comes alone.
-FIRST_GROUP = np.zeros(1, dtype=np.int32)
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
 
@@ -182,12 +183,12 @@ class GroupedPosterior:
     ) -> bool:
         """Learn a row of a group in the bank by the compiled path.
 
-        False, and nothing happens, where it must be learned in another way: data fade, the row
-        weighs nothing, or the prior is updated after it.
+        False, and nothing happens, where it must be learned in another way: the row weighs
+        nothing, or something else than 1 where data fade, or the prior is updated after it.
         """
         if self.sample is None or self.rows + 1 >= self.next_update:
             return False
-        if self.discount < 1.0 or not weight > 0.0:
+        if not weight > 0.0 or (self.discount < 1.0 and not (weight == 1.0 and abs(y) < LARGEST)):
             return False
         span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
@@ -199,8 +200,19 @@ class GroupedPosterior:
         self.newest_reading = None
         if self.sites is not None:
             return self._learn_site(self.sites, path, slot, x, (y, weight, offset))
-        path.learn_in(self.bank, slot, x, y, weight)
+        if self.discount == 1.0:
+            path.learn_in(self.bank, slot, x, y, weight)
+            return True
+        path.values(x)  # which refuses them before anything fades
+        run_steps([*self._fade(slot), partial(path.learn_in, self.bank, slot, x, y, weight)])
         return True
+
+    def _fade(self, slot: int) -> Sequence[Callable[[], object]]:
+        """Steps by which what a group learned fades; nothing does before its first row."""
+        halves, count = self.bank.packed[slot], self.bank.count
+        left = self.discount if count[slot] > 0.0 else 1.0
+        fade = partial(np.multiply, halves, np.sqrt(left), halves)
+        return fade, partial(count.__setitem__, slot, left * count[slot])
 
     def _learn_site(
         self, sites: GroupSites, path: GroupPath, slot: int, x: Any, given: tuple[float, ...]
@@ -209,8 +221,9 @@ class GroupedPosterior:
         bank, prior, q = self.bank, self._get_stream_prior().of_group(slot), np.array(given)
         if not isfinite(given[0]):
             return False
-        one = path.values(x), q[:1], q[1:2], self.intercept, FIRST_GROUP, np.array([slot]), q[2:]
-        found = sites.find_site(GroupedRows(*one), path.predict_in(bank, slot, x, prior))
+        place = np.zeros(1, dtype=np.int32), np.array([slot])
+        one = GroupedRows(path.values(x), q[:1], q[1:2], self.intercept, *place, q[2:])
+        found = sites.find_site(one, path.predict_in(bank, slot, x, prior))
         if found is None:
             return False
         target, precision, known = found
@@ -461,7 +474,7 @@ class GroupedPosterior:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
             cumulate_by_group(rows.numbers, own, out[2:], noise)
-            self._floor_faded(prior, noise[::-1])
+            floor_faded(self.discount, prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
             common = self._with_noise(self._read_small_sample(), prior)
             precision = self.noise.precision(common.residual_df, common.residual)
@@ -514,9 +527,9 @@ class GroupedPosterior:
     def _start_stream(self) -> None:
         """Start the stream from the groups as they are, unless it has started."""
         if self.sample is None:
-            same = self.prior, self.read  # learned from the same groups
+            prior, read = self.prior, self.read
             self._update_stream_prior()
-            self.prior, self.read = same
+            self.prior, self.read = prior, read  # from the same groups
             self.row_space = compute_row_space(self.bank)
             self.n_zero_weight = 0
             self.next_update = find_updates_around(self.rows, self._n_directions)[1]
@@ -609,7 +622,7 @@ class GroupedPosterior:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
         noise, new = compute_own_noise(self.bank, prior, which)[:, places.reshape(-1)], slots < 0
-        self._floor_faded(prior, noise)
+        floor_faded(self.discount, prior, noise)
         if of_mean and prior.ratio is not None:
             noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
         else:
@@ -645,11 +658,6 @@ class GroupedPosterior:
         unknown = np.full(len(own), np.inf)
         variance = np.divide(own[:, 1] + roots**2, own[:, 0], out=unknown, where=own[:, 0] > 0.0)
         return np.inf, stretch * np.sqrt(variance), own
-
-    def _floor_faded(self, prior: SharedPrior, noise: Array) -> None:
-        """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
-        if self.discount < 1.0 and prior.own_noise is not None:
-            np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]
