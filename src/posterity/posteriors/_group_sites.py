@@ -204,6 +204,8 @@ class GroupSites:
 
     def learn_together(self, bank: GroupBank, rows: GroupedRows, priors: Array) -> GroupSites:
         """Learn rows together in the bank, under what was known of their groups."""
+        if np.bincount(rows.numbers).max(initial=0) <= 1:  # none tells of another's group
+            return self.learn_in_order(bank, rows, priors, np.empty((2, len(rows))))
         sweeps, nothing = GroupSweeps(self.likelihood, bank, rows, priors), np.zeros(len(rows))
         now, _ = run_sweeps(sweeps, Sites(nothing, nothing, nothing), ROUGHEST * SHARE)
         sites, log_scale = read_sites(now, self.likelihood, rows.y, rows.all_weights)
