@@ -264,10 +264,26 @@ def test_effects_that_differ_are_found_and_drawn_towards_their_mean() -> None:
     assert found.differ
     assert found.names == ("0", "1", "2", "3")
     assert np.all(np.abs(found.means - effects) < found.half_widths)
-    inside = (found.means - found.estimates) * (found.means.mean() - found.estimates)
-    assert np.all(inside[[0, 1, 3]] >= 0.0)
+    alike = [0, 2, 3]  # these are drawn together, and the one that stands out hardly to them
+    assert np.ptp(found.means[alike]) < 0.9 * np.ptp(found.estimates[alike])
+    assert found.means[alike].max() < found.means[1] < found.estimates[1]
     assert "The effect of 1 differs between segments: from " in test.report()
     assert found.rows.sum() == test._contrasts.rows
+
+
+@pytest.mark.parametrize(("count", "far"), [(8, 5.0), (12, 10.0)])
+def test_a_segment_that_stands_out_is_left_where_it_is(count: int, far: float) -> None:
+    rng = np.random.default_rng(count)
+    errors = rng.uniform(0.5, 1.5, size=count)
+    held = np.zeros(2)
+    for _ in range(12):
+        effects = np.append(np.zeros(count - 1), far * errors[-1])
+        given = effects + errors * rng.normal(size=count), np.square(errors)
+        total = 1e4 / np.sum(1.0 / given[1])
+        one = Segments("B", tuple(range(count)), np.full(count, 1e3), *given, total, 0.95, False)
+        off = np.abs(one.means - effects) <= one.half_widths
+        held += [off[-1], off[:-1].all()]
+    assert np.all(held >= 10)
 
 
 def test_effects_that_are_alike_show_no_sign() -> None:

@@ -256,3 +256,24 @@ def test_a_column_that_says_nothing_new_changes_nothing(extra: str) -> None:
     np.testing.assert_allclose(other.predict_interval(wide[:10], groups=asked), ends, rtol=1e-6)
     wide[:10, 2] += 1.0  # a direction that no row had
     assert np.isinf(other.predict_interval(wide[:10], groups=asked)).all()
+
+
+@pytest.mark.parametrize("forgetting", [Exponential(0.97), Stabilized(0.97)])
+def test_a_row_alone_fades_as_a_batch_of_one(forgetting: Any) -> None:
+    X, y, keys = problem(0, n=160, groups=30)
+    one = GroupedRegression(forgetting=forgetting).fit(X[:100], y[:100], groups=keys[:100])
+    other = copy.deepcopy(one)
+    weights = np.where(np.arange(160) % 5, 1.0, 2.0)
+    for i in range(100, 160):
+        here = slice(i, i + 1)
+        one.learn_one(X[i], y[i], weights[i], group=keys[i])
+        other.partial_fit(X[here], y[here], weights[here], groups=keys[here])
+    mine, theirs = one._posterior.bank, other._posterior.bank
+    np.testing.assert_allclose(mine.packed, theirs.packed, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(mine.count, theirs.count, rtol=1e-12)
+    assert mine.last.tolist() == theirs.last.tolist()
+    before = dumps(one)
+    for x, value in (([np.nan, 0.0], 1.0), ([0.0, 0.0], np.nan), ([0.0, 1e200], 1.0)):
+        with pytest.raises(ValueError, match=r"NaN|nan|finite|beyond"):
+            one.learn_one(x, value, group=keys[0])
+    assert dumps(one) == before

@@ -25,6 +25,7 @@ from posterity.likelihoods import (
     Poisson,
     StudentT,
 )
+from posterity.posteriors import _group_sites
 
 Array = np.ndarray
 SEEDS = st.integers(0, 10**6)
@@ -419,3 +420,28 @@ def test_streams_begin_from_nothing_and_columns_may_vary_later(likelihood: str) 
         batches.partial_fit(X[i : i + 20], y[i : i + 20], groups=groups[i : i + 20])
     assert np.isfinite(one.coef_).all()
     np.testing.assert_allclose(one.coef_, batches.coef_, atol=0.1)
+
+
+@pytest.mark.parametrize(("kind", "most"), [("poisson", 4096), ("bernoulli", 40)])
+def test_a_row_alone_is_a_batch_of_one(
+    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_group_sites, "MOST_ROWS", most)
+    X, y, how = problem(0, groups=20, kind=kind)
+    weights = np.random.default_rng(0).choice([1.0, 2.0], size=len(y))
+    one = learned(kind, X, y, how, slice(0, 60))
+    other = copy.deepcopy(one)
+    for i in range(60, 84):
+        row = {name.removesuffix("s"): values[i] for name, values in how.items()}
+        one.learn_one(X[i], y[i], weights[i], **row)
+        here = slice(i, i + 1)
+        other.partial_fit(X[here], y[here], weights[here], **some(how, here))
+    mine, theirs = one._posterior.bank, other._posterior.bank
+    np.testing.assert_allclose(mine.packed, theirs.packed, rtol=1e-9, atol=1e-9)
+    for name in ("count", "seen", "last"):
+        np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+    assert one.log_evidence_ == pytest.approx(other.log_evidence_, rel=1e-9)
+    before = dumps(one)
+    with pytest.raises(ValueError, match="y"):
+        one.learn_one(X[0], -1.0, group=how["groups"][0])
+    assert dumps(one) == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +21,10 @@ class GroupSample:
     ``counts`` and ``residuals`` (g,) are each group's sums of weights, and of squares that no
     coefficients explain. ``is_whole`` says whether there are no others. ``noise`` and ``effects``
     (g,) are the variances of each group's noise, and of its effects, relative to those of all: rows
-    and residuals are in units in which these do not differ.
+    and residuals are in units in which these do not differ. No groups are ``left`` to be copied.
     """
+
+    left: ClassVar[frozenset[int]] = frozenset()
 
     rows: Array
     counts: Array
@@ -43,6 +47,13 @@ class GroupSample:
     def stretch(self) -> Array | float:
         """(g, 1, 1) by how much more features count for effects than for the means."""
         return 1.0 if self.effects is None else np.sqrt(self.effects)[:, None, None]
+
+    def keep(self, slots: Sequence[int]) -> None:
+        """Nothing is left to copy of groups that are about to change."""
+
+    def read(self) -> GroupSample:
+        """The sample; of one whose groups are copied late, all of it."""
+        return self
 
     def scale(self, noise: Array, effects: Array) -> GroupSample:
         """The same groups, which differ, in units in which they do not."""
@@ -96,6 +107,10 @@ class SharedPrior:
     def new_group_prior(self) -> Array:
         """(q, ld) prior of a group of which no row has come."""
         return self.priors[-1]
+
+    def of_group(self, slot: int) -> Array:
+        """(q, ld) prior of the group at a slot, -1 for one of which no row has come."""
+        return np.asarray(self.priors[slot if 0 <= slot < len(self.priors) else -1])
 
     def covariance(self) -> Array:
         """(p, p) the best D, relative to the noise; infinite variances where nothing is known."""

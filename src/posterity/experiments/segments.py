@@ -23,6 +23,10 @@ Array = NDArray[np.float64]
 
 _MOST = 100
 _DRAWS = 20_000
+# What the scale of a segment may be in that of all: quantiles of the half-Cauchy distribution.
+_MULTIPLES = np.tan(0.5 * np.pi * (np.arange(5) + 0.5) / 5.0)
+# Values of mu, and standard deviations that they reach beyond each estimate.
+_MEANS, _FAR = 201, 4.0
 # What rows whose level did not come among the first ones are called.
 _OTHERS = "others"
 
@@ -31,10 +35,13 @@ _OTHERS = "others"
 class Segments:
     r"""The effect of an arm in each segment, beside the control.
 
-    Effects are normal about a mean, :math:`\delta_s \sim \mathcal N(\mu, \tau^2)`, with a flat
-    :math:`\mu`, and estimates normal about the effects (Gelman and others 2013, section 5.4).
-    The prior of :math:`\tau` is flat (Gelman 2006) over the four sizes that experiments of a
-    thousand to a million rows can find. So effects that chance explains are drawn together.
+    Effects are normal about a mean, :math:`\delta_s \sim \mathcal N(\mu, \lambda_s^2 \tau^2)`,
+    with a flat :math:`\mu`, and estimates normal about the effects (Gelman and others 2013, section
+    5.4). The prior of :math:`\tau` is flat (Gelman 2006) over the four sizes that experiments of a
+    thousand to a million rows can find, and that of each :math:`\lambda_s` half-Cauchy (Carvalho,
+    Polson and Scott 2010), at five values. So effects that chance explains are drawn together, and
+    one that stands out is left where it is. That any differ is told with all
+    :math:`\lambda_s = 1`.
 
     Attributes
     ----------
@@ -105,18 +112,44 @@ class Segments:
         """(M, S) of the effects; none where no segment is known."""
         if not np.isfinite(self.variances).any():
             return np.full((1, len(self.names)), np.nan)
-        rng, own = np.random.default_rng(0), 1.0 / self.variances
-        logs = self._log_evidence[1:] + np.log(self._scales[1:])
-        tau = rng.choice(self._scales[1:], _DRAWS, p=np.exp(logs - logsumexp(logs)))[:, None]
-        precision, estimates = 1.0 / (self.variances + tau**2), np.nan_to_num(self.estimates)
-        total = precision.sum(axis=1, keepdims=True)
-        mean = precision @ estimates[:, None] / total
-        mean = mean + rng.normal(size=mean.shape) / np.sqrt(total)
-        # The part of the way from the mean to the estimate of the segment alone.
-        part = tau**2 * own / (1.0 + tau**2 * own)
-        spread = tau / np.sqrt(1.0 + tau**2 * own)
-        noise = rng.normal(size=(_DRAWS, len(self.names)))
-        return np.asarray(mean + part * (estimates - mean) + spread * noise)
+        rng, draws = np.random.default_rng(0), np.empty((_DRAWS, len(self.names)))
+        means, widths = self._place_means()
+        scales = self._scales[1:, None] * _MULTIPLES
+        logs = self._compute_log_densities(means, scales)
+        each = logsumexp(logs, axis=2)
+        joint = each.sum(axis=0) + np.log(self._scales[1:, None]) + np.log(widths)
+        chances = np.exp(joint - logsumexp(joint)).ravel()
+        chances /= chances.sum()
+        which, place = np.divmod(rng.choice(len(chances), _DRAWS, p=chances), len(means))
+        for s, (estimate, variance) in enumerate(
+            zip(np.nan_to_num(self.estimates), self.variances, strict=True)
+        ):
+            shares = np.exp(logs[s] - each[s][:, None])[which, :, place].cumsum(axis=1)
+            multiple = (rng.random((_DRAWS, 1)) > shares[:, :-1]).sum(axis=1)
+            square = np.square(scales[which, multiple])
+            # The part of the way from the mean to the estimate of the segment alone.
+            part = square / (square + variance)
+            noise = np.sqrt(square * (1.0 - part)) * rng.normal(size=_DRAWS)
+            draws[:, s] = means[place] + part * (estimate - means[place]) + noise
+        return draws
+
+    def _place_means(self) -> tuple[Array, Array]:
+        """(m,) values of mu, close together where it may be, and how far apart they are."""
+        known = np.isfinite(self.variances)
+        estimates, spread = self.estimates[known], np.sqrt(self.variances[known])
+        order, precision = estimates.argsort(), 1.0 / np.square(spread)
+        shares = np.cumsum(precision[order]) / precision.sum()
+        centre, unit = estimates[order][np.searchsorted(shares, 0.5)], precision.sum() ** -0.5
+        farthest = np.max(np.abs(estimates - centre) + _FAR * spread) / unit
+        places = np.linspace(-1.0, 1.0, _MEANS) * np.arcsinh(farthest)
+        return centre + unit * np.sinh(places), np.cosh(places)
+
+    def _compute_log_densities(self, means: Array, scales: Array) -> Array:
+        """(S, *scales.shape, m) of each estimate given mu and its own scale."""
+        known = np.isfinite(self.variances)[:, None, None, None]
+        variance = np.square(scales)[:, :, None] + self.variances[:, None, None, None]
+        off = np.where(known, np.nan_to_num(self.estimates)[:, None, None, None] - means, 0.0)
+        return np.where(known, -0.5 * (np.square(off) / variance + np.log(variance)), 0.0)
 
     @cached_property
     def means(self) -> Array:

@@ -218,8 +218,12 @@ CACHES: dict[str, dict[str, object]] = {
     "GroupedArms": {"arms_path": None, "slots": np.empty(0, dtype=np.intp)},
 }
 
-# Parameters that users give in many ways, and what writes them as plain values.
-WRITTEN = {("Forecaster", "events"): ("posterity.forecasting.holidays", "write_events")}
+# Attributes that may be given or held in many ways, and what writes them as plain values.
+WRITTEN = {
+    ("Forecaster", "events"): ("posterity.forecasting.holidays", "write_events"),
+    ("GroupedPosterior", "sample"): ("posterity.posteriors._group_samples", "read_sample"),
+    ("GroupedPosterior", "small_sample"): ("posterity.posteriors._group_samples", "read_sample"),
+}
 
 # Attributes that share memory with a factor, or can be computed from the others: not in the file.
 DERIVED = frozenset(

@@ -277,14 +277,13 @@ class GroupedRegression(GroupedReader):
         y, weight = read_scalar(y, "y"), read_scalar(weight, "weight")
         slot = None if group is None else self._index.place(group)
         alone = offset is None and exposure is None
-        if (
-            alone
-            and slot is not None
-            and self._posterior.learn_row(self._path, slot, self._read_row(x), y, weight)
+        offsets = None if alone else read_offsets(self, RateOffsets(offset, exposure), 1)
+        added = 0.0 if offsets is None else float(offsets[0])
+        if slot is not None and self._posterior.learn_row(
+            self._path, slot, self._read_row(x), y, weight, added
         ):
             return self
         X, keys = self._split_one(x, group)
-        offsets = read_offsets(self, RateOffsets(offset, exposure), 1)
         weights = None if weight == 1.0 else read_weights([weight], 1)
         values = self._path.values(self._read_row(X))
         given = Input(values, np.array([y]), weights, keys, offsets)

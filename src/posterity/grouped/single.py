@@ -21,10 +21,9 @@ def make_single_model(model: GroupedModel, slot: int) -> BayesianLinearRegressio
     Under a likelihood it is a model of the rows that stand for others, of its coefficients alone.
     """
     known, read = model._posterior, model._posterior.learn_exact_prior()
-    priors = read.prior.priors
-    posterior = known.bank.posteriors(priors, np.array([slot]))
+    posterior = known.bank.posteriors(read.prior.priors, np.array([slot]))
     triangle = unpacked(posterior, known.bank.n_coefficients + 1)[0]
-    of_group = priors[min(slot, len(priors) - 1)].copy()
+    of_group = read.prior.of_group(slot).copy()
     # Of what never varied nothing is known, not that it is 0.
     never = np.flatnonzero(known.belief.learns_covariance & ~read.prior.root.any(axis=0))
     triangle[never] = of_group[never] = 0.0

@@ -9,10 +9,14 @@ from numpy.typing import NDArray
 
 from posterity.distributions import StudentT
 from posterity.evidence.groups import SharedPrior
+from posterity.factor.grouped import GroupBank, have_equal_targets
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
 
+# Arms are chosen first until two of their rewards differ, but so often at most: before that nothing
+# is known of an arm's own noise.
+MOST_EQUAL_REWARDS = 5.0
 # Fewest degrees of freedom of a group without rows, whose noise differs from that of others.
 FEWEST_DEGREES = 3.0
 
@@ -20,6 +24,28 @@ FEWEST_DEGREES = 3.0
 def take_groups(values: Array, slots: Slots) -> Array:
     """Those of the groups at ``slots``, of values the last of which is that of all other groups."""
     return np.asarray(values[np.where(slots < len(values) - 1, slots, -1)])
+
+
+def lack_rewards(bank: GroupBank) -> NDArray[np.bool_]:
+    """(G,) groups of whose own noise nothing is known: they come first."""
+    equal = have_equal_targets(bank.rows()[:, :, -1], bank.residuals())
+    return np.asarray(equal & (bank.seen < MOST_EQUAL_REWARDS))
+
+
+def compute_own_noise(bank: GroupBank, prior: SharedPrior, slots: Slots) -> Array:
+    """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
+    assert prior.own_noise is not None
+    noise = take_groups(prior.own_noise, slots).T
+    known = (slots >= 0) & (slots < bank.size)
+    noise[0, known] += bank.count[slots[known]]
+    noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
+    return noise
+
+
+def floor_faded(discount: float, prior: SharedPrior, noise: Array) -> None:
+    """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
+    if discount < 1.0 and prior.own_noise is not None:
+        np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
 
 
 def predict_new_groups(

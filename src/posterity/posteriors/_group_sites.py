@@ -77,7 +77,7 @@ class GroupSites:
 
     def _add(self, log_scale: float, rows: GroupedRows) -> GroupSites:
         """Count rows; without the constants of the densities of Gaussian rows."""
-        weights = float(np.sum(rows.all_weights))
+        weights = float(rows.all_weights.sum())
         return replace(
             self,
             log_scale=self.log_scale + log_scale + 0.5 * LOG_2PI * weights,
@@ -204,11 +204,31 @@ class GroupSites:
 
     def learn_together(self, bank: GroupBank, rows: GroupedRows, priors: Array) -> GroupSites:
         """Learn rows together in the bank, under what was known of their groups."""
+        if np.bincount(rows.numbers).max(initial=0) <= 1:  # none tells of another's group
+            return self.learn_in_order(bank, rows, priors, np.empty((2, len(rows))))
         sweeps, nothing = GroupSweeps(self.likelihood, bank, rows, priors), np.zeros(len(rows))
         now, _ = run_sweeps(sweeps, Sites(nothing, nothing, nothing), ROUGHEST * SHARE)
         sites, log_scale = read_sites(now, self.likelihood, rows.y, rows.all_weights)
         bank.learn(make_gaussian_rows(rows, sites))
         return self._add(log_scale, rows)
+
+    def find_site(
+        self, row: GroupedRows, moments: tuple[float, float]
+    ) -> tuple[float, float, GroupSites] | None:
+        """Target and precision of the site of a row, and what this is with it.
+
+        ``moments`` are mean and variance of its eta before, without the offset; None where the row
+        tells nothing.
+        """
+        mean, variance = np.array(moments)[:, None]
+        mean, weights = mean + row.all_offsets, row.all_weights
+        self.likelihood.check_targets(row.y)
+        sites = find_sites(self.likelihood, "moments", row.y, mean, variance, weights)
+        if not sites.precision[0] > 0.0:
+            return None
+        kept = self if self.rows is None else self.with_rows(self.join(row, begins=False))
+        known = kept._add(float(sites.log_scale(mean, variance)[0]), row)
+        return float(sites.target[0] - row.all_offsets[0]), float(sites.precision[0]), known
 
     def learn_in_order(
         self, bank: GroupBank, rows: GroupedRows, priors: Array, out: Array

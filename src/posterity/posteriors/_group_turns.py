@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor import Factor
+from posterity.factor.grouped import GroupBank
+from posterity.factor.grouped_rows import GroupedRows
 
 Array = NDArray[np.float64]
 
@@ -38,14 +40,13 @@ def find_updates_around(rows: int, p: int) -> tuple[int, int]:
     return last, update
 
 
-def compute_row_space(rows: Array) -> Factor | None:
-    """A factor that spans the groups' rows (g, p, p + 1); None if they span all directions."""
-    groups, p, _ = rows.shape
-    span, first, size = Factor(p), 0, FIRST_CHUNK
-    stacked = rows.reshape(groups * p, p + 1)[:, :p]
-    while first < len(stacked) and span.rank < p:
-        part = stacked[first : first + size]
-        span.append(part, np.zeros((len(part), 1)))
+def compute_row_space(bank: GroupBank) -> Factor | None:
+    """A factor that spans the rows of all groups; None if they span all directions."""
+    p = bank.n_coefficients
+    span, first, size = Factor(p), 0, FIRST_CHUNK // max(p, 1) + 1
+    while first < bank.size and span.rank < p:
+        part = bank.rows(slice(first, first + size))[:, :, :p].reshape(-1, p)
+        span.append(np.ascontiguousarray(part), np.zeros((len(part), 1)))
         first, size = first + size, 2 * size
     return None if span.rank == p else span
 
@@ -92,10 +93,28 @@ def find_last_new_direction(
     return found, span
 
 
+def find_stretch(
+    rows: GroupedRows, first: int, left: int, span: Factor | None
+) -> tuple[int, bool, Factor | None]:
+    """The end of the stretch of rows from ``first``: the next update, so many rows later.
+
+    Also whether that is because its last row has a direction that is new, which all groups are to
+    know right after; and the directions with it.
+    """
+    if rows.weights is None:
+        stop = min(first + left, len(rows))
+    else:
+        counted = np.cumsum(rows.weights[first:] > 0.0)
+        stop = min(first + int(np.searchsorted(counted, left)) + 1, len(rows))
+    weights = None if rows.weights is None else rows.weights[first:stop]
+    place, span = find_new_direction(rows.X[first:stop], span, weights, intercept=rows.intercept)
+    return (stop, False, span) if place == 0 else (first + place, True, span)
+
+
 __all__ = [
     "compute_row_space",
     "find_last_new_direction",
-    "find_new_direction",
     "find_outside_rows",
+    "find_stretch",
     "find_updates_around",
 ]

@@ -14,7 +14,10 @@ from all rows so far.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,32 +30,37 @@ from posterity.factor import Factor
 from posterity.factor.grouped import (
     GroupBank,
     NotInGroupError,
-    have_equal_targets,
     predict_rows,
     solve_groups,
 )
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.factor.packed import unpacked
+from posterity.factor.usable import LARGEST
 from posterity.kernel import ArmsPath, GroupPath
 from posterity.likelihoods import Likelihood
 from posterity.noise import Noise
 from posterity.posteriors._group_belief import GroupBelief, PriorAndNoise
 from posterity.posteriors._group_noise import (
+    compute_own_noise,
     cumulate,
     cumulate_by_group,
     find_t_quantile,
+    floor_faded,
+    lack_rewards,
     predict_new_groups,
     sum_residuals,
     take_groups,
 )
+from posterity.posteriors._group_samples import LateBank, LateSample, sample_groups
 from posterity.posteriors._group_sites import GroupSites
 from posterity.posteriors._group_turns import (
     compute_row_space,
     find_last_new_direction,
-    find_new_direction,
     find_outside_rows,
+    find_stretch,
     find_updates_around,
 )
+from posterity.transaction import run_steps
 
 Array = NDArray[np.float64]
 Slots = NDArray[np.intp]
@@ -61,9 +69,6 @@ Slots = NDArray[np.intp]
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
 # The prior of a stream is learned often, from fewer groups and less exactly.
 STREAM_GROUPS, STREAM_TOLERANCE = 512, 0.1
-# Arms are chosen first until two of their rewards differ, but so often at most: before that nothing
-# is known of an arm's own noise.
-MOST_EQUAL_REWARDS = 5.0
 # Where normal distributions stand for others, these have the same quantile.
 ONE_SD = 0.841
 
@@ -91,8 +96,8 @@ class GroupedPosterior:
     discount: float
     bank: GroupBank
     sites: GroupSites | None = None
-    sample: GroupSample | None = None
-    small_sample: GroupSample | None = None
+    sample: GroupSample | LateSample | None = None
+    small_sample: GroupSample | LateSample | None = None
     n_zero_weight: int = 0
     next_update: int = 0
     row_space: Factor | None = None
@@ -111,6 +116,8 @@ class GroupedPosterior:
     def copy(self) -> GroupedPosterior:
         """An independent copy."""
         twin = copy.copy(self)
+        if self.sample is not None:
+            self.sample.read()  # which follows the changes of one bank alone
         twin.bank = self.bank.copy()
         twin.row_space = None if self.row_space is None else self.row_space.copy()
         return twin
@@ -145,6 +152,8 @@ class GroupedPosterior:
         As :meth:`learn` takes them.
         """
         self._append(rows, settles=True)
+        if self.sites is not None:  # the next row finds its site under it
+            self._get_stream_prior()
 
     def learn(self, rows: GroupedRows) -> None:
         """Learn rows, which are usable (:func:`posterity.factor.grouped_rows.check_together`).
@@ -169,22 +178,59 @@ class GroupedPosterior:
         """Drop what was read from all rows: one more was learned."""
         self.newest_reading = None
 
-    def learn_row(self, path: GroupPath, slot: int, x: Any, y: float, weight: float) -> bool:
+    def learn_row(
+        self, path: GroupPath, slot: int, x: Any, y: float, weight: float, offset: float = 0.0
+    ) -> bool:
         """Learn a row of a group in the bank by the compiled path.
 
-        False, and nothing happens, where it must be learned in another way: data fade, the row
-        weighs nothing, or the prior is updated after it.
+        False, and nothing happens, where it must be learned in another way: the row weighs
+        nothing, or something else than 1 where data fade, or the prior is updated after it.
         """
-        turns = self.sample is None or self.rows + 1 >= self.next_update
-        if turns or self.discount < 1.0 or not weight > 0.0 or self.sites is not None:
+        if self.sample is None or self.rows + 1 >= self.next_update:
+            return False
+        if not weight > 0.0 or (self.discount < 1.0 and not (weight == 1.0 and abs(y) < LARGEST)):
             return False
         span = self.row_space
         if span is not None and path.predict_in(self.bank, -1, x, span.triangle)[1] == np.inf:
             return False
         if self.noise_residual is not None or not self.changed_since_update:
             return False  # the first row after an update: more than one thing changes
+        if slot in self.sample.left:
+            self.sample.keep((slot,))
         self.newest_reading = None
-        path.learn_in(self.bank, slot, x, y, weight)
+        if self.sites is not None:
+            return self._learn_site(self.sites, path, slot, x, (y, weight, offset))
+        if self.discount == 1.0:
+            path.learn_in(self.bank, slot, x, y, weight)
+            return True
+        path.values(x)  # which refuses them before anything fades
+        run_steps([*self._fade(slot), partial(path.learn_in, self.bank, slot, x, y, weight)])
+        return True
+
+    def _fade(self, slot: int) -> Sequence[Callable[[], object]]:
+        """Steps by which what a group learned fades; nothing does before its first row."""
+        halves, count = self.bank.packed[slot], self.bank.count
+        left = self.discount if count[slot] > 0.0 else 1.0
+        fade = partial(np.multiply, halves, np.sqrt(left), halves)
+        return fade, partial(count.__setitem__, slot, left * count[slot])
+
+    def _learn_site(
+        self, sites: GroupSites, path: GroupPath, slot: int, x: Any, given: tuple[float, ...]
+    ) -> bool:
+        """The same under a likelihood; ``given`` are target, weight and offset."""
+        bank, prior, q = self.bank, self._get_stream_prior().of_group(slot), np.array(given)
+        if not isfinite(given[0]):
+            return False
+        place = np.zeros(1, dtype=np.int32), np.array([slot])
+        one = GroupedRows(path.values(x), q[:1], q[1:2], self.intercept, *place, q[2:])
+        found = sites.find_site(one, path.predict_in(bank, slot, x, prior))
+        if found is None:
+            return False
+        target, precision, known = found
+        sums = bank.count, bank.seen  # a row counts by its weight, not by its site's
+        tallies = [partial(each.__setitem__, slot, each[slot] + given[1]) for each in sums]
+        learn = partial(path.learn_in, bank, slot, x, target, precision)
+        run_steps([learn, *tallies, partial(setattr, self, "sites", known)])
         return True
 
     def next_update_at(self) -> int:
@@ -192,9 +238,11 @@ class GroupedPosterior:
 
         Those in the row space, that is. 0 where they change more: see :meth:`learn_row`.
         """
-        more = self.sample is None or self.discount < 1.0 or self.sites is not None
-        if more or self.noise_residual is not None or not self.changed_since_update:
+        if self.sample is None or self.discount < 1.0 or self.sites is not None:
             return 0
+        if self.noise_residual is not None or not self.changed_since_update:
+            return 0
+        self.sample.read()
         return self.next_update + self.n_zero_weight
 
     def predict_then_learn(self, rows: GroupedRows) -> Any:
@@ -205,7 +253,8 @@ class GroupedPosterior:
         self._start_stream()
         self.bank.reserve(int(rows.slots.max(initial=-1)) + 1)
         while first < n:
-            stop, opens = self._find_stretch(rows, first)
+            left = max(self.next_update - self.rows, 1)
+            stop, opens, self.row_space = find_stretch(rows, first, left, self.row_space)
             part, some = rows.part(first, stop), slice(first, stop)
             self._predict_then_learn_part(part, predictions[:, some], noise[:, some])
             if opens and self.belief.learns_covariance:  # of a new direction nothing was known
@@ -288,21 +337,15 @@ class GroupedPosterior:
         triangles[:] = reading.prior.new_group_prior
         some = slots >= 0
         triangles[some] = unpacked(self.bank.posteriors(reading.prior.priors, slots[some]), q)
-        first = np.append(self._lack_rewards(), True)[slots]
+        first = np.append(lack_rewards(self.bank), True)[slots]
         noise = self._read_scales(reading, slots, triangles[:, q - 1, q - 1])
         path = ArmsPath(triangles, self.intercept, names, *noise, slots, first)
         path.use_prior_precision(self)
         return path
 
-    def _lack_rewards(self) -> NDArray[np.bool_]:
-        """(G,) groups of whose own noise nothing is known: they come first."""
-        equal = have_equal_targets(self.bank.rows()[:, :, -1], self.bank.residuals())
-        return np.asarray(equal & (self.bank.seen < MOST_EQUAL_REWARDS))
-
     def predict_row(self, path: GroupPath, slot: int, x: Any) -> float:
         """Mean at one row by the compiled path; slot -1 is that of an unknown group."""
-        priors = self.reading().prior.priors
-        prior = priors[slot if 0 <= slot < len(priors) else -1]
+        prior = self.reading().prior.of_group(slot)
         mean, leverage = path.predict_in(self.bank, slot, x, prior)
         if self.sites is None:
             return mean
@@ -312,8 +355,7 @@ class GroupedPosterior:
     def reading(self) -> PriorAndNoise:
         """The prior and noise that predictions use: those of the last update, or of all rows."""
         if self.read is None:
-            sample = self._sample(MOST_GROUPS) if self.sample is None else self.sample
-            self.read = self._make_reading(sample)
+            self.read = self._make_reading(self._read_sample())
         return self.read
 
     def learn_exact_prior(self) -> PriorAndNoise:
@@ -321,7 +363,7 @@ class GroupedPosterior:
         if self.newest_reading is None:
             reading = self.reading()
             if self.sample is not None:
-                reading = self._make_reading(self._sample(MOST_GROUPS))
+                reading = self._make_reading(sample_groups(self.bank, MOST_GROUPS))
             if self.bank.size > MOST_GROUPS:
                 residual_df = float(self.bank.count.sum()) - self._count_flat_directions(
                     self.bank.size, reading.prior
@@ -342,7 +384,7 @@ class GroupedPosterior:
         if exact.prior.ratio is not None:
             ratio = take_groups(exact.prior.ratio, slots)
         if exact.prior.own_noise is not None:
-            count, residual = self._get_own_noise(exact.prior, slots)
+            count, residual = compute_own_noise(self.bank, exact.prior, slots)
             noise = residual / count * self.noise.precision(exact.residual_df, exact.residual)
         return ratio, noise
 
@@ -359,7 +401,7 @@ class GroupedPosterior:
         exact = self.learn_exact_prior()
         prior, bank = exact.prior, self.bank
         if bank.size > MOST_GROUPS:
-            known = self._sample(bank.size), prior.root, prior.mean
+            known = sample_groups(bank, bank.size), prior.root, prior.mean
             prior = GivenPrior(*known, self.belief.free, self._scale).share()
         value = self.noise.log_evidence(exact.residual_df, prior.residual, prior.log_determinants)
         return value if self.sites is None else value + self.sites.log_scale
@@ -381,6 +423,8 @@ class GroupedPosterior:
         """Learn rows together, under a likelihood at best again with all others."""
         self.newest_reading, self.noise_residual, self.changed_since_update = None, None, True
         bank, begins = self.bank, self.bank.size == 0
+        if self.sample is not None:
+            self.sample.keep(rows.slots.tolist())
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is None:
             bank.learn(rows, self.discount)
@@ -408,7 +452,7 @@ class GroupedPosterior:
     def _choose_prior(
         self, bank: GroupBank, tolerance: float, near: SharedPrior | None, scale: EtaScale | None
     ) -> SharedPrior:
-        return self._learn_prior(_sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
+        return self._learn_prior(sample_groups(bank, MOST_GROUPS), tolerance, near, scale)
 
     def _predict_then_learn_part(self, rows: GroupedRows, out: Array, noise: Array) -> None:
         """Learn rows, say what each was before it, and account for the noise they bring.
@@ -417,7 +461,7 @@ class GroupedPosterior:
         """
         bank, prior, before = self.bank, self._get_stream_prior(), self._get_stream_noise()
         priors, self.newest_reading, begins = prior.priors, None, bank.size == 0
-        own = None if prior.own_noise is None else self._get_own_noise(prior, rows.slots)[::-1]
+        own = None if prior.own_noise is None else compute_own_noise(bank, prior, rows.slots)[::-1]
         groups, known = self._count_groups_by_row(rows, bank.size), bank.size
         bank.grow(int(rows.slots.max(initial=-1)) + 1)
         if self.sites is not None:
@@ -430,10 +474,9 @@ class GroupedPosterior:
             out[3] = 1.0  # which the bank leaves out
         if own is not None:
             cumulate_by_group(rows.numbers, own, out[2:], noise)
-            self._floor_faded(prior, noise[::-1])
+            floor_faded(self.discount, prior, noise[::-1])
             which, firsts = np.unique(rows.numbers, return_index=True)
-            assert self.small_sample is not None
-            common = self._with_noise(self.small_sample, prior)
+            common = self._with_noise(self._read_small_sample(), prior)
             precision = self.noise.precision(common.residual_df, common.residual)
             new = firsts[rows.slots[which] >= known]
             predict_new_groups(prior, precision, new, out[1], noise[::-1])
@@ -452,9 +495,6 @@ class GroupedPosterior:
         if not self._uses_all_groups:
             return STREAM_GROUPS
         return np.maximum(np.maximum.accumulate(rows.slots[rows.numbers]) + 1, known)
-
-    def _sample(self, most: int) -> GroupSample:
-        return _sample_groups(self.bank, most)
 
     def _learn_prior(
         self,
@@ -487,12 +527,10 @@ class GroupedPosterior:
     def _start_stream(self) -> None:
         """Start the stream from the groups as they are, unless it has started."""
         if self.sample is None:
-            read = self.read
+            prior, read = self.prior, self.read
             self._update_stream_prior()
-            self.read = read  # from the same groups
-            self.row_space = compute_row_space(self._sample_at_update.rows)
-            if self.row_space is not None and self.bank.size > MOST_GROUPS:
-                self.row_space = compute_row_space(self.bank.rows())
+            self.prior, self.read = prior, read  # from the same groups
+            self.row_space = compute_row_space(self.bank)
             self.n_zero_weight = 0
             self.next_update = find_updates_around(self.rows, self._n_directions)[1]
 
@@ -503,27 +541,31 @@ class GroupedPosterior:
 
     def _update_stream_prior(self) -> None:
         """The stream's prior is learned from the groups as they are now, once it is needed."""
-        self.sample = self.small_sample = self._sample(MOST_GROUPS)
+        late = LateBank(self.bank, MOST_GROUPS)
+        self.sample = self.small_sample = LateSample(late, MOST_GROUPS)
         if self.bank.size > STREAM_GROUPS:
-            self.small_sample = self._sample(STREAM_GROUPS)
+            self.small_sample = LateSample(late, STREAM_GROUPS)
         self.prior = self.read = self.noise_residual = None
         self.changed_since_update = False
 
-    @property
-    def _sample_at_update(self) -> GroupSample:
-        assert self.sample is not None
-        return self.sample
+    def _read_sample(self) -> GroupSample:
+        """The groups as they were at the last update; as they are before the stream."""
+        return sample_groups(self.bank, MOST_GROUPS) if self.sample is None else self.sample.read()
+
+    def _read_small_sample(self) -> GroupSample:
+        """Fewer of them."""
+        small = self.small_sample
+        return sample_groups(self.bank, STREAM_GROUPS) if small is None else small.read()
 
     @property
     def _uses_all_groups(self) -> bool:
         """True if the sample at the last update has all groups."""
-        return len(self._sample_at_update.rows) <= STREAM_GROUPS
+        return self._read_small_sample().is_whole
 
     def _get_stream_prior(self) -> SharedPrior:
         """The stream's prior, learned at the last update."""
         if self.prior is None:
-            assert self.small_sample is not None
-            self.prior = self._learn_prior(self.small_sample, STREAM_TOLERANCE)
+            self.prior = self._learn_prior(self._read_small_sample(), STREAM_TOLERANCE)
         return self.prior
 
     def _get_stream_noise(self) -> tuple[float, float]:
@@ -533,8 +575,7 @@ class GroupedPosterior:
         took at the update.
         """
         if self.noise_residual is None:
-            assert self.small_sample is not None
-            sample, prior, bank = self.small_sample, self._get_stream_prior(), self.bank
+            sample, prior, bank = self._read_small_sample(), self._get_stream_prior(), self.bank
             residual, count = prior.residual, sample.count
             if self._uses_all_groups and self.changed_since_update:
                 then = GroupBank.of(sample.rows).posteriors(prior.priors)
@@ -564,7 +605,7 @@ class GroupedPosterior:
             posteriors, prior.new_group_prior, X, places, intercept=self.intercept
         )
         if self.belief.learns_covariance and not prior.root.any(axis=0).all():
-            span = self.row_space if self.sample is not None else compute_row_space(bank.rows())
+            span = self.row_space if self.sample is not None else compute_row_space(bank)
             if span is not None:
                 leverage[find_outside_rows(X, span, intercept=self.intercept)] = np.inf
         return mean, leverage
@@ -580,8 +621,8 @@ class GroupedPosterior:
         if prior.own_noise is None:
             return reading.residual_df, reading.residual
         which, places = np.unique(slots, return_inverse=True)
-        noise, new = self._get_own_noise(prior, which)[:, places.reshape(-1)], slots < 0
-        self._floor_faded(prior, noise)
+        noise, new = compute_own_noise(self.bank, prior, which)[:, places.reshape(-1)], slots < 0
+        floor_faded(self.discount, prior, noise)
         if of_mean and prior.ratio is not None:
             noise[:, new] = np.array([[reading.residual_df], [reading.residual]])
         else:
@@ -617,48 +658,6 @@ class GroupedPosterior:
         unknown = np.full(len(own), np.inf)
         variance = np.divide(own[:, 1] + roots**2, own[:, 0], out=unknown, where=own[:, 0] > 0.0)
         return np.inf, stretch * np.sqrt(variance), own
-
-    def _get_own_noise(self, prior: SharedPrior, slots: Slots) -> Array:
-        """(2, g) counts and residuals of the noise of the groups at ``slots``, -1: unknown ones."""
-        own, bank = prior.own_noise, self.bank
-        assert own is not None
-        noise = take_groups(own, slots).T
-        known = (slots >= 0) & (slots < bank.size)
-        noise[0, known] += bank.count[slots[known]]
-        noise[1, known] += bank.posteriors(prior.priors, slots[known])[:, -1] ** 2
-        return noise
-
-    def _floor_faded(self, prior: SharedPrior, noise: Array) -> None:
-        """Of groups whose rows fade, let counts (2, n) be no lower than that of a new group."""
-        if self.discount < 1.0 and prior.own_noise is not None:
-            np.maximum(noise[0], prior.own_noise[-1, 0], out=noise[0])
-
-    def _find_stretch(self, rows: GroupedRows, first: int) -> tuple[int, bool]:
-        """Return the end of the stretch of rows from ``first``: the prior's next update.
-
-        Also whether that is because its last row has a direction that is new: all groups are to
-        know it right after.
-        """
-        left = max(self.next_update - self.rows, 1)
-        if rows.weights is None:
-            stop = min(first + left, len(rows))
-        else:
-            counted = np.cumsum(rows.weights[first:] > 0.0)
-            stop = min(first + int(np.searchsorted(counted, left)) + 1, len(rows))
-        weights = None if rows.weights is None else rows.weights[first:stop]
-        place, self.row_space = find_new_direction(
-            rows.X[first:stop], self.row_space, weights, intercept=self.intercept
-        )
-        return (stop, False) if place == 0 else (first + place, True)
-
-
-def _sample_groups(bank: GroupBank, most: int) -> GroupSample:
-    """Draw at most so many groups evenly, in the order in which they came."""
-    which: slice | Slots = slice(None)
-    if bank.size > most:
-        which = np.arange(most) * bank.size // most
-    counts, residuals = bank.count[which].copy(), bank.residuals(which)
-    return GroupSample(bank.rows(which), counts, residuals, bank.size <= most)
 
 
 __all__ = ["GroupBelief", "GroupedPosterior", "PriorAndNoise"]

@@ -19,6 +19,7 @@ from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.posteriors._contrast_parts import transform_features
+from posterity.posteriors._group_samples import read_sample
 from posterity.posteriors._softmax_contrasts import Contrasts
 from posterity.posteriors.evidence import EvidencePosterior
 from posterity.posteriors.gaussian import LinearPosterior
@@ -149,7 +150,7 @@ def _widen_grouped(new: GroupedPosterior, old: GroupedPosterior, columns: NewCol
         None
         if one is None
         else replace(one, rows=_transform_bank(GroupBank.of(one.rows), matrix).rows())
-        for one in (old.sample, old.small_sample)
+        for one in map(read_sample, (old.sample, old.small_sample))
     )
     bank, sites = _transform_bank(old.bank, matrix), old.sites and old.sites.in_columns(columns)
     caches: dict[str, Any] = dict.fromkeys(("prior", "read", "newest_reading", "noise_residual"))
