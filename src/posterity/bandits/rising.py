@@ -62,7 +62,7 @@ class RisingBeliefs:
     @cached_property
     def mean(self) -> Array:
         """(n, K) means."""
-        return np.tensordot(NODE_SHARES, self._values, 1)
+        return np.asarray((NODE_SHARES @ self._values.reshape(len(NODES), -1)).reshape(self.eta.mean.shape))
 
     @cached_property
     def std(self) -> Array:
