@@ -118,7 +118,20 @@ class SeparateArms(Arms):
             self._open(arm, methodcaller("_open_beliefs")) if is_known(model) else NO_PATH
             for arm, model in enumerate(self.models)
         ]
-        return None if None in opened else believe_arms(opened, X)
+        if None in opened:
+            return None
+        eta = believe_arms(opened, X)
+        for arm in np.flatnonzero(np.isnan(eta[0]).any(axis=0)).tolist():
+            eta[0, :, arm], eta[1, :, arm] = self._match_predictors(arm, X)
+        return eta
+
+    def _match_predictors(self, arm: int, X: Array) -> tuple[Any, Any]:
+        """Mean and variance (n,) of an arm's eta where its path knows too little."""
+        model = self.models[arm]
+        if not is_known(model):
+            return 0.0, np.inf
+        mean, variance = model._posterior.marginal.linear_moments(X)
+        return self.tables[arm][1] * mean, variance
 
 
 def _open_tables(model: Any) -> Callable[[Array], Array]:

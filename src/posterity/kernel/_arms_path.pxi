@@ -59,23 +59,19 @@ def choose_arms(const double[:, ::1] mean, const double[:, ::1] width, const uns
 def believe_arms(list arms not None, X):
     """Means and variances (2, n, K) of eta at rows ``X`` (n, m), by K paths, each with the sign of its means.
 
-    0 and infinite where there is no path; None where one knows too little, as ``SitePath.believe`` says.
+    NaN where there is no path, or it knows too little, as ``SitePath.believe`` says.
     """
     cdef Py_ssize_t n = len(X), size = len(arms), i, k
-    cdef double[:, :, ::1] believed = np.empty((2, n, size))
+    cdef double[:, :, ::1] believed = np.full((2, n, size), np.nan)
     cdef double sign
     cdef SitePath path
     for i in range(n):
         x = X[i]
         for k in range(size):
             path, sign = arms[k]
-            if path is None:
-                believed[0, i, k], believed[1, i, k] = 0.0, INFINITY
-            elif path._load_known(x):
+            if path is not None and path._load_known(x):
                 believed[1, i, k] = path._believe(&believed[0, i, k])
                 believed[0, i, k] *= sign
-            else:
-                return None
     return np.asarray(believed)
 
 
