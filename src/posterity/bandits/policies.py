@@ -74,10 +74,10 @@ class Policy:
         return choose_arms(*map(np.ascontiguousarray, values), *masks, *how), None
 
     def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array] | None:
-        """What arms are compared by where something is known of all: the arm of the largest is best.
+        """What arms are compared by, where something is known of all: the largest is chosen.
 
         A ``BOUND``, or a ``DRAWN_BOUND``, with means (n, K), and widths (n, K) above them; None
-        where probabilities are not found so.
+        where a policy chooses in another way.
         """
         return None
 

@@ -21,8 +21,8 @@ from posterity.bandits.arms import (
     refuse_features,
 )
 from posterity.bandits.beliefs import StudentBeliefs, get_beliefs
-from posterity.bandits.mixed import make_beliefs
 from posterity.bandits.decisions import Numbers
+from posterity.bandits.mixed import make_beliefs
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
 from posterity.generalized.base import GeneralizedModel
@@ -33,6 +33,7 @@ from posterity.transaction import make_branch
 Array = NDArray[np.float64]
 # Weight, degrees of freedom, location and scale of what nothing is known of.
 NOTHING = np.array([1.0, np.inf, 0.0, np.inf])[:, None, None]
+# No path that tells of the linear predictor, and the sign of its mean.
 NO_PATH = None, 1.0
 
 
