@@ -131,7 +131,7 @@ class SeparateArms(Arms):
         model = self.models[arm]
         if not is_known(model):
             return 0.0, np.inf
-        mean, variance = model._posterior.marginal.linear_moments(X)
+        mean, variance = model._match_predictors(X)
         return self.tables[arm][1] * mean, variance
 
 

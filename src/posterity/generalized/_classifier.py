@@ -88,7 +88,7 @@ class Classifier(GeneralizedModel):
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, self._offset :]
 
-    def _open_beliefs(self) -> tuple[SitePath, float] | None:
+    def _open_beliefs(self) -> tuple[SitePath | None, float] | None:
         opened = super()._open_beliefs()
         return (opened[0], -1.0) if opened is not None and self._flipped else opened
 

@@ -68,14 +68,23 @@ class GeneralizedModel(LinearEstimator):
         likelihood = self._get_learned_likelihood()
         return Transformed(eta, likelihood.mean, likelihood.link_function)
 
-    def _open_beliefs(self) -> tuple[SitePath, float] | None:
+    def _open_beliefs(self) -> tuple[SitePath | None, float] | None:
         """The path that tells mean and variance of eta until more is learned, and the mean's sign.
 
-        As a stream's next rows are predicted by one triangle; None where they hang on more.
+        As a stream's next rows are predicted by one triangle. No path where many rows came
+        together, of which moments tell as much; None where eta is not normal.
         """
-        if self._learns_parameter or not self._has_fast_predict_one:
+        if self._learns_parameter:
             return None
-        return cast(SitePath, self._open_row_path()), 1.0
+        if self._has_fast_predict_one:
+            return cast(SitePath, self._open_row_path()), 1.0
+        return (None, 1.0) if self._posterior.predicts_normally else None
+
+    def _match_predictors(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of eta at rows, matched to what all rows say."""
+        columns, shift = self._prepare_rows(X, None)
+        mean, variance = self._posterior.marginal.linear_moments(columns[:, self._offset :])
+        return mean + shift, variance
 
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None
