@@ -123,4 +123,6 @@ def test_arms_are_picked_with_the_probabilities_that_are_told(policy):
     share = np.bincount(decisions.arms, minlength=3) / 4000
     told = decisions.propensities[0]
     assert told[1] == 0.0
-    np.testing.assert_array_less(np.abs(share - told), 1e-9 + 4.0 * np.sqrt(told * (1 - told) / 4000))
+    np.testing.assert_array_less(
+        np.abs(share - told), 1e-9 + 4.0 * np.sqrt(told * (1 - told) / 4000)
+    )

@@ -68,10 +68,9 @@ class Policy:
         if compared is None:
             propensities = self.propensities(beliefs, numbers.rng)
             return draw_rankings(propensities, 1, numbers.rng)[:, 0], propensities
-        kind, *values = compared
-        masks = beliefs.allowed.view(np.uint8), first.view(np.uint8)
-        how = kind, self.floor, numbers.seed, numbers.number
-        return choose_arms(*map(np.ascontiguousarray, values), *masks, *how), None
+        (kind, mean, width), allowed = compared, beliefs.allowed.view(np.uint8)
+        drawn = kind, self.floor, numbers.seed, numbers.number
+        return choose_arms(mean, width, allowed, first.view(np.uint8), *drawn), None
 
     def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array] | None:
         """What arms are compared by, where something is known of all: the largest is chosen.
@@ -90,9 +89,10 @@ class Policy:
         compared = self.compare(beliefs)
         if compared is None:
             raise NotImplementedError
-        _, mean, width = compared
-        lines = map(np.ascontiguousarray, (mean, width, beliefs.allowed.view(np.uint8)))
-        return envelope_shares(*lines, 1.0)
+        mean, width = map(np.ascontiguousarray, compared[1:])
+        return envelope_shares(
+            mean, width, np.ascontiguousarray(beliefs.allowed).view(np.uint8), 1.0
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

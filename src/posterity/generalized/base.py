@@ -83,7 +83,8 @@ class GeneralizedModel(LinearEstimator):
     def _match_predictors(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of eta at rows, matched to what all rows say."""
         columns, shift = self._prepare_rows(X, None)
-        mean, variance = self._posterior.marginal.linear_moments(columns[:, self._offset :])
+        known: Any = self._posterior
+        mean, variance = known.marginal.linear_moments(columns[:, self._offset :])
         return mean + shift, variance
 
     def _means_and_variances(

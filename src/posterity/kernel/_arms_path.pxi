@@ -35,13 +35,13 @@ cdef int _check_expected(const double *mean, Py_ssize_t arms) except -1:
     return 0
 
 
-def choose_arms(const double[:, ::1] mean, const double[:, ::1] width, const unsigned char[:, :] allowed,
-                const unsigned char[:, :] first, int values, double floor, unsigned long long seed,
+def choose_arms(means, widths, allowed, first, int values, double floor, unsigned long long seed,
                 unsigned long long number):
     """Choose the arms (n,) of the largest values at n contexts, as ``ArmsPath.decide_rows`` does.
 
-    Values are so many ``width`` (n, K) above ``mean``, by their kind, of the arms that are ``allowed``.
+    Values are so many ``widths`` (n, K) above ``means``, by their kind, of the arms that are ``allowed``.
     """
+    cdef const double[:, ::1] mean = np.ascontiguousarray(means), width = np.ascontiguousarray(widths)
     cdef Py_ssize_t n = mean.shape[0], size = mean.shape[1], i
     cdef Py_ssize_t[::1] arms = np.empty(n, dtype=np.intp)
     cdef const unsigned char[:, ::1] may = np.ascontiguousarray(allowed), untried = np.ascontiguousarray(first)

@@ -102,8 +102,8 @@ class GroupPath(RowPath):
     def predict_in(self, bank: Any, slot: int, x: Row, prior: Array) -> tuple[float, float]: ...
 
 def choose_arms(
-    mean: Array,
-    width: Array,
+    means: Array,
+    widths: Array,
     allowed: NDArray[np.uint8],
     first: NDArray[np.uint8],
     values: int,

@@ -23,8 +23,8 @@ from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantile
 
 Array = NDArray[np.float64]
 
-# Rows a coefficient from which eta at new rows is normal: its mean and its quantile of .841 are then
-# right to within .05 of its standard deviation.
+# Rows a coefficient from which eta at new rows is normal: its mean and its quantile of .841 are
+# then right to within .05 of its standard deviation.
 NORMAL_FROM = 16
 # Rows, and values of rows, that are all kept where few do not tell what is normal.
 MOST_ROWS, MOST_VALUES = 400, 4000
