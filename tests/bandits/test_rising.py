@@ -11,6 +11,7 @@ from posterity.bandits.beliefs import Beliefs, StudentBeliefs
 from posterity.bandits.rising import RisingBeliefs
 from posterity.distributions import Normal
 from posterity.distributions.transformed import Transformed
+from posterity.kernel import believe_arms
 from posterity.likelihoods import Bernoulli
 
 LIKELIHOOD = Bernoulli()
@@ -81,4 +82,47 @@ def test_a_label_that_came_first_keeps_its_side():
     for x in X:
         model.learn_one(x, float(x[0] > -0.7))
     assert model._flipped
-    assert model._open_beliefs()(np.array([[2.0]]))[0, 0] > 0.0
+    assert believe_arms([model._open_beliefs()], [[2.0]])[0, 0, 0] > 0.0
+
+
+@pytest.mark.parametrize("model", [BayesianLogisticRegression(), BayesianPoissonRegression()])
+def test_arms_of_many_rows_are_read_by_moments_as_well_as_by_all_that_is_known(model):
+    rng = np.random.default_rng(5)
+    X, arms = rng.normal(size=(400, 2)), np.tile([0, 1], 200)
+    y = (rng.random(400) < 0.3 + 0.3 * arms).astype(float)
+    bandit = Bandit(model, [0, 1]).learn(X, arms, y)
+    beliefs = bandit.beliefs(X[:50])
+    assert isinstance(beliefs, RisingBeliefs)
+    for k, arm in enumerate(bandit._arms.models):
+        exact = arm.predict_mean_distribution(X[:50])
+        sd = exact.std()
+        np.testing.assert_array_less(np.abs(beliefs.mean[:, k] - exact.mean()), 0.05 * sd)
+        off = beliefs.quantile(0.841)[:, k] - exact.ppf(0.841)
+        np.testing.assert_array_less(np.abs(off), 0.08 * sd)  # at the worst of the contexts
+
+
+def test_an_arm_of_one_row_is_read_beside_the_others():
+    rng = np.random.default_rng(6)
+    bandit = Bandit(BayesianLogisticRegression(), [0, 1])
+    for x in rng.normal(size=(40, 2)):
+        bandit.learn_one(x, 0, float(rng.random() < 0.5))
+    bandit.learn_one(rng.normal(size=2), 1, 1.0)
+    X = rng.normal(size=(5, 2))
+    beliefs, one = bandit.beliefs(X), bandit._arms.models[1].predict_mean_distribution(X)
+    assert isinstance(beliefs, RisingBeliefs)
+    np.testing.assert_array_less(np.abs(beliefs.mean[:, 1] - one.mean()), 0.3 * one.std())
+
+
+@pytest.mark.parametrize("policy", [None, "ucb", "greedy", "thompson"])
+def test_arms_are_picked_with_the_probabilities_that_are_told(policy):
+    rng = np.random.default_rng(7)
+    bandit = Bandit(BayesianLogisticRegression(), [0, 1, 2], policy=policy, rng=0)
+    for i, x in enumerate(rng.normal(size=(90, 2))):
+        bandit.learn_one(x, i % 3, float(rng.random() < 0.5))
+    decisions = bandit.decide(np.tile([0.3, -0.2], (4000, 1)), allowed=[0, 2])
+    share = np.bincount(decisions.arms, minlength=3) / 4000
+    told = decisions.propensities[0]
+    assert told[1] == 0.0
+    np.testing.assert_array_less(
+        np.abs(share - told), 1e-9 + 4.0 * np.sqrt(told * (1 - told) / 4000)
+    )

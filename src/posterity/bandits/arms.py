@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
+from posterity.bandits.decisions import Numbers
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
 from posterity.distributions import Normal
@@ -57,7 +58,7 @@ class Arms(Protocol):
     def merge(self, other: Self) -> None:
         """Learn what another one learned."""
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, numbers: Numbers) -> AnyBeliefs:
         """Return the posteriors of expected rewards in contexts X (n, m)."""
 
     def grow(self, count: int, features: ArrayLike | None) -> None:
@@ -88,13 +89,12 @@ def learn(model: Any, X: Array, rows: Rewards) -> None:
 
 
 def learn_one(model: Any, x: Array, reward: float, weight: float) -> None:
-    """Learn one row, the first as one of many: it may have to say what others can be."""
-    if is_known(model):
+    """Learn one row; the first of a classifier has to say what others can be."""
+    if is_known(model) or not is_classifier(model):
         model.learn_one(x, reward, weight)
     else:
-        weights = None if weight == 1.0 else np.array([weight])
-        one = Rewards(x[None], np.zeros(1, dtype=np.intp), np.array([reward]), weights)
-        learn(model, one.X, one)
+        weights = None if weight == 1.0 else [weight]
+        model.predict_then_learn(x[None], [reward], weights, classes=[0.0, 1.0])
 
 
 def predict_rewards(model: Any, X: Array) -> Any:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.bandits.arms import Arms, Rewards, is_known
-from posterity.bandits.choosing import choose_arms, compute_beliefs, make_generator
-from posterity.bandits.decisions import Decision, Decisions
+from posterity.bandits.choosing import choose_arms, compute_beliefs
+from posterity.bandits.decisions import Decision, Decisions, Numbers
 from posterity.bandits.inputs import (
     check_ranking_length,
     is_row,
@@ -222,8 +222,7 @@ class Bandit(TellsCalls, TellsNames, BaseEstimator):
             self._open_arms_path(),
             policy=policy,
             k=k,
-            seed=self._seed,
-            number=self._decided,
+            numbers=Numbers(self._seed, self._decided),
         )
         self._decided += n
         if isinstance(policy, WrappedPolicy):
@@ -240,9 +239,9 @@ class Bandit(TellsCalls, TellsNames, BaseEstimator):
 
     def propensities(self, X: Any, *, allowed: Any = None, policy: Any = None) -> Array:
         """(n, K) probabilities that the policy, or another one, would pick from in each context."""
-        beliefs, rng = self._beliefs(X, allowed)
+        beliefs, numbers = self._beliefs(X, allowed)
         acting = wrap_policy(make_policy(policy, self._policy), self.ledger_, self._roster.names)
-        return acting.propensities(beliefs, rng)
+        return acting.propensities(beliefs, numbers.rng)
 
     def probability_best(self, X: Any, *, allowed: Any = None) -> Array:
         """(n, K) probabilities that each arm has the largest expected reward in each context.
@@ -250,8 +249,8 @@ class Bandit(TellsCalls, TellsNames, BaseEstimator):
         By quadrature where arms have models of their own, from draws where they share one; arms of
         which nothing is known, as in :meth:`decide`, are all alike, and come before all others.
         """
-        beliefs, rng = self._beliefs(X, allowed)
-        return ThompsonSampling(floor=0.0).propensities(beliefs, rng)
+        beliefs, numbers = self._beliefs(X, allowed)
+        return ThompsonSampling(floor=0.0).propensities(beliefs, numbers.rng)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -412,14 +411,15 @@ class Bandit(TellsCalls, TellsNames, BaseEstimator):
         arms: Arms | None = state.get("_arms")
         return None if arms is None else arms.path(state.get("feature_names_in_"))
 
-    def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, np.random.Generator]:
+    def _beliefs(self, X: Any, allowed: Any) -> tuple[AnyBeliefs, Numbers]:
         with Undo() as undo:
             undo.keep_attributes(self)
             self._start()
             contexts = read_contexts(self, X, learns=False)
             mask = read_allowed(allowed, len(contexts), self._roster)
-        rng = make_generator(self._seed, self._decided)
-        return compute_beliefs(contexts, mask, self._arms, self._open_arms_path(), rng), rng
+        numbers = Numbers(self._seed, self._decided)
+        path = self._open_arms_path()
+        return compute_beliefs(contexts, mask, self._arms, path, numbers), numbers
 
     def _rewards(
         self,

@@ -199,10 +199,11 @@ class StudentBeliefs:
 
     def quantile_margins(self, level: float) -> Array:
         """(n, K) quantiles less the means; 0 where nothing is known."""
-        kinds, which = np.unique(self.df, return_inverse=True)
-        scales = np.array([scales_at(level, df) for df in kinds.tolist()])
         known = np.where(self.scale < np.inf, self.scale, 0.0)
-        return np.asarray(scales[which.reshape(self.df.shape)] * known)
+        scales = {df: scales_at(level, df) for df in set(self.df.flat)}
+        if len(scales) == 1:
+            return np.asarray(scales.popitem()[1] * known)
+        return np.array([scales[df] for df in self.df.flat]).reshape(known.shape) * known
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """(size, n, K) joint draws; the mean where nothing is known."""

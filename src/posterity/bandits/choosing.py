@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from posterity.bandits.arms import Arms
 from posterity.bandits.beliefs import StudentBeliefs
-from posterity.bandits.decisions import draw_rankings
+from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.policies import compute_student_propensities
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
@@ -19,17 +19,12 @@ Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-def make_generator(seed: int, number: int) -> np.random.Generator:
-    """Random numbers of the decision with this number, and of no other."""
-    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, number]))
-
-
 def compute_beliefs(
-    contexts: Array, mask: Mask, arms: Arms, arms_path: ArmsPath | None, rng: np.random.Generator
+    contexts: Array, mask: Mask, arms: Arms, arms_path: ArmsPath | None, numbers: Numbers
 ) -> AnyBeliefs:
     """Return the posterior of each arm's expected reward, by compiled code where possible."""
     if arms_path is None:
-        return arms.beliefs(contexts, mask, rng)
+        return arms.beliefs(contexts, mask, numbers)
     _, mean, scale = arms_path.decide_rows(contexts, mask.view(np.uint8), (1, 0.0), 0.0, 0, 0)
     return StudentBeliefs(mean, scale, np.full(mean.shape, arms_path.df), mask, arms_path.first)
 
@@ -42,8 +37,7 @@ def choose_arms(
     *,
     policy: Any,
     k: int | None,
-    seed: int,
-    number: int,
+    numbers: Numbers,
 ) -> tuple[Index, Array, tuple[Any, ...]]:
     """Choose arms (n,), or rankings (n, k); with means (n, K), and the source of probabilities.
 
@@ -53,16 +47,15 @@ def choose_arms(
     how = None if arms_path is None or k is not None else policy.find_kernel_policy(arms_path.df)
     if arms_path is not None and how is not None:
         places, mean, scale = arms_path.decide_rows(
-            contexts, mask.view(np.uint8), how, policy.floor, seed, number
+            contexts, mask.view(np.uint8), how, policy.floor, numbers.seed, numbers.number
         )
         about = arms_path.df, mean, scale, mask, arms_path.first
         return places, mean, (compute_student_propensities, policy, *about)
-    rng = make_generator(seed, number)
-    beliefs = compute_beliefs(contexts, mask, arms, arms_path, rng)
+    beliefs = compute_beliefs(contexts, mask, arms, arms_path, numbers)
     if k is None:
-        places, chances = policy.choose(beliefs, rng)
+        places, chances = policy.choose(beliefs, numbers)
     else:
-        chances = policy.propensities(beliefs, rng)
-        places = draw_rankings(chances, k, rng)
+        chances = policy.propensities(beliefs, numbers.rng)
+        places = draw_rankings(chances, k, numbers.rng)
     alone = policy.propensities, beliefs, np.random.default_rng(0)
     return places, beliefs.mean, alone if chances is None else (np.asarray, chances)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,25 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Random numbers of the decision with this number, and of no other.
+
+    Examples
+    --------
+    >>> Numbers(seed=0, number=7).rng.random() == Numbers(seed=0, number=7).rng.random()
+    True
+    """
+
+    seed: int
+    number: int
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The generator of them, made on first use."""
+        return np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, 0, self.number]))
 
 
 class Decisions:

@@ -169,12 +169,9 @@ def read_allowed(allowed: Any, n: int, roster: Roster) -> Mask:
     Allowed are given as true or false for each arm, or by their names; for all contexts, or for
     each of them.
     """
-    count = len(roster)
-    mask = (
-        np.ones(count, dtype=bool)
-        if allowed is None
-        else _convert_to_mask(allowed, n, roster.places)
-    )
+    if allowed is None:
+        return np.repeat(roster.open.view(bool)[None], n, axis=0)
+    count, mask = len(roster), _convert_to_mask(allowed, n, roster.places)
     if mask.dtype != bool or mask.shape not in ((count,), (n, count)):
         raise ValueError(
             f"allowed has shape {mask.shape} and type {mask.dtype}: give true or false for each of "
@@ -242,6 +239,8 @@ def as_numbers(rewards: ArrayLike) -> Array:
 
 def read_reward(reward: Any, *, binary: bool = False) -> None:
     """Refuse one reward that is not finite, or neither 0 nor 1 if ``binary``."""
+    if type(reward) is float and reward in (0.0, 1.0):
+        return
     value = as_numbers(reward)
     if value.ndim or not np.isfinite(value):
         raise ValueError(f"the reward is {reward!r}: it must be a finite number")

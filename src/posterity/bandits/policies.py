@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from posterity.bandits.beliefs import StudentBeliefs, scales_at
-from posterity.bandits.decisions import draw_rankings
+from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.probability_best import shares_of_best
 from posterity.bandits.rising import AnyBeliefs
-from posterity.kernel import envelope_shares
+from posterity.kernel import choose_arms, envelope_shares
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -22,6 +22,8 @@ Index = NDArray[np.intp]
 DRAWS = 64
 # The quantile that is one standard deviation above the mean of a normal distribution.
 ONE_SD_QUANTILE = 0.841
+# What compiled code compares arms by: draws; bounds; bounds whose width is drawn for all together.
+DRAWN, BOUND, DRAWN_BOUND = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +58,27 @@ class Policy:
         uniform = allowed / allowed.sum(axis=1, keepdims=True)
         return np.asarray((1.0 - self.floor) * preferences + self.floor * uniform)
 
-    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
 
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
         """
-        propensities = self.propensities(beliefs, rng)
-        return draw_rankings(propensities, 1, rng)[:, 0], propensities
+        first = beliefs.first
+        compared = None if first.any() else self.compare(beliefs)
+        if compared is None:
+            propensities = self.propensities(beliefs, numbers.rng)
+            return draw_rankings(propensities, 1, numbers.rng)[:, 0], propensities
+        (kind, mean, width), allowed = compared, beliefs.allowed.view(np.uint8)
+        drawn = kind, self.floor, numbers.seed, numbers.number
+        return choose_arms(mean, width, allowed, first.view(np.uint8), *drawn), None
+
+    def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array] | None:
+        """What arms are compared by, where something is known of all: the largest is chosen.
+
+        A ``BOUND``, or a ``DRAWN_BOUND``, with means (n, K), and widths (n, K) above them; None
+        where a policy chooses in another way.
+        """
+        return None
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """Return the policy's code in :meth:`posterity.kernel.ArmsPath.decide`, if it has one."""
@@ -70,7 +86,13 @@ class Policy:
 
     def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
         """The same without the floor, where something is known of all arms."""
-        raise NotImplementedError
+        compared = self.compare(beliefs)
+        if compared is None:
+            raise NotImplementedError
+        mean, width = map(np.ascontiguousarray, compared[1:])
+        return envelope_shares(
+            mean, width, np.ascontiguousarray(beliefs.allowed).view(np.uint8), 1.0
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +128,13 @@ class ThompsonSampling(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 0, self.width
+        return DRAWN, self.width
 
-    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array | None]:
         """See :class:`Policy`."""
         if not beliefs.are_independent:
-            return super().choose(beliefs, rng)
-        first = beliefs.first
+            return super().choose(beliefs, numbers)
+        first, rng = beliefs.first, numbers.rng
         floored = rng.random(len(first)) < self.floor
         comes_first = np.asarray(first.any(axis=1)) & ~floored
         may = np.where(comes_first[:, None], first, beliefs.allowed)
@@ -148,10 +170,12 @@ class UpperConfidenceBound(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 1, scales_at(self.level, df)
+        return BOUND, scales_at(self.level, df)
 
-    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        return shares_of_best(beliefs.quantile(self.level)[None], beliefs.allowed)
+    def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array]:
+        """See :class:`Policy`."""
+        bound = beliefs.quantile(self.level)
+        return BOUND, bound, np.zeros_like(bound)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,14 +212,12 @@ class RandomizedUpperConfidenceBound(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 2, self.width * scales_at(ONE_SD_QUANTILE, df)
+        return DRAWN_BOUND, self.width * scales_at(ONE_SD_QUANTILE, df)
 
-    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        allowed = beliefs.allowed
+    def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array]:
+        """See :class:`Policy`."""
         spread = np.maximum(beliefs.quantile_margins(ONE_SD_QUANTILE), 0.0)
-        return envelope_shares(
-            np.ascontiguousarray(beliefs.mean), spread, allowed.view(np.uint8), self.width
-        )
+        return DRAWN_BOUND, beliefs.mean, self.width * spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,10 +226,11 @@ class Greedy(Policy):
 
     def find_kernel_policy(self, df: float) -> tuple[int, float] | None:
         """See :class:`Policy`."""
-        return 1, 0.0
+        return BOUND, 0.0
 
-    def _compute_preferences(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> Array:
-        return shares_of_best(beliefs.mean[None], beliefs.allowed)
+    def compare(self, beliefs: AnyBeliefs) -> tuple[int, Array, Array]:
+        """See :class:`Policy`."""
+        return BOUND, beliefs.mean, np.zeros_like(beliefs.mean)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.factor.usable import LARGEST_IN_TRIANGLE as LARGEST
 from posterity.kernel import cheapest_pairs
 
 Array = NDArray[np.float64]
@@ -21,6 +20,8 @@ PIECE_PROBABILITIES = np.concatenate([LOWER_PROBABILITIES, [0.5], 1.0 - LOWER_PR
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Numbers held at a time.
 BLOCK = 2_000_000
+# Expected counts of which little is known yet may be beyond it, where squares are no floats.
+LARGEST = 1e150
 
 
 def shares_of_best(draws: Array, allowed: Mask) -> Array:
@@ -186,7 +187,6 @@ def shares_by_quadrature(arms: Sequence[Any], allowed: Mask) -> Array:
 def _compute_information(arms: Sequence[Any], allowed: Mask) -> Array:
     """The same for some rows."""
     n, k = allowed.shape
-    # Counts of which little is known yet may have means whose squares are beyond all floats.
     mean = np.clip(np.stack([arm.mean() for arm in arms], axis=1), -LARGEST, LARGEST)
     _, ends, can_win, _ = _pieces(arms, allowed)
     places, weights = _nodes(np.clip(ends, -LARGEST, LARGEST))

@@ -62,13 +62,13 @@ class RisingBeliefs:
     @cached_property
     def mean(self) -> Array:
         """(n, K) means."""
-        return np.tensordot(NODE_SHARES, self._values, 1)
+        return self._average(self._values)
 
     @cached_property
     def std(self) -> Array:
         """(n, K) standard deviations."""
         with np.errstate(over="ignore", invalid="ignore"):
-            variance = np.tensordot(NODE_SHARES, np.square(self._values - self.mean), 1)
+            variance = self._average(np.square(self._values - self.mean))
         known = (self.eta.scale < np.inf) & np.isfinite(variance)
         return np.sqrt(np.where(known, variance, np.inf))
 
@@ -119,6 +119,10 @@ class RisingBeliefs:
         return self.likelihood.mean(self.eta.sample(size, rng))
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _average(self, values: Array) -> Array:
+        """(n, K) averages of values (57, n, K) at the nodes."""
+        return np.asarray(NODE_SHARES @ values.reshape(len(NODES), -1)).reshape(values.shape[1:])
 
     def _transform(self, mean: Array, sd: Array) -> Transformed:
         return Transformed(Normal(mean, sd), self.likelihood.mean, self.likelihood.link_function)

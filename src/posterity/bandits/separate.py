@@ -21,19 +21,20 @@ from posterity.bandits.arms import (
     refuse_features,
 )
 from posterity.bandits.beliefs import StudentBeliefs, get_beliefs
+from posterity.bandits.decisions import Numbers
 from posterity.bandits.mixed import make_beliefs
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
 from posterity.generalized.base import GeneralizedModel
+from posterity.kernel import believe_arms
 from posterity.linear import BayesianLinearRegression
 from posterity.transaction import make_branch
 
 Array = NDArray[np.float64]
-# Tells what is believed of an arm at rows (n, m): None where it can't.
-Reader = Callable[[Array], Any]
-
 # Weight, degrees of freedom, location and scale of what nothing is known of.
 NOTHING = np.array([1.0, np.inf, 0.0, np.inf])[:, None, None]
+# No path that tells of the linear predictor, and the sign of its mean.
+NO_PATH = None, 1.0
 
 
 @dataclass
@@ -45,7 +46,7 @@ class SeparateArms(Arms):
 
     prototype: Any
     models: list[Any] = field(default_factory=list)
-    tables: Mapping[int, Reader] = field(default_factory=dict)
+    tables: Mapping[int, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"tables": {}}
@@ -85,7 +86,7 @@ class SeparateArms(Arms):
             if is_known(its):
                 model.merge(its)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, numbers: Numbers) -> AnyBeliefs:
         """See :class:`Arms`."""
         if isinstance(self.prototype, BayesianLinearRegression):
             nothing = np.broadcast_to(NOTHING, (4, 1, len(X)))
@@ -97,11 +98,11 @@ class SeparateArms(Arms):
         eta = self._believe_predictors(X)
         if eta is None:
             return get_beliefs([predict_rewards(model, X) for model in self.models], allowed)
-        normal = eta[..., 0], np.sqrt(eta[..., 1]), np.full(allowed.shape, np.inf)
-        believed = StudentBeliefs(*map(np.ascontiguousarray, (*normal, allowed)))
+        normal = eta[0], np.sqrt(eta[1]), np.full(allowed.shape, np.inf)
+        believed = StudentBeliefs(*normal, np.ascontiguousarray(allowed))
         return RisingBeliefs(believed, self.prototype._likelihood())
 
-    def _open(self, arm: int, opens: Callable[[Any], Reader]) -> Reader:
+    def _open(self, arm: int, opens: Callable[[Any], Any]) -> Any:
         """What tells an arm's expected rewards."""
         if arm not in self.tables:
             self.tables = {**self.tables, arm: opens(self.models[arm])}
@@ -113,18 +114,30 @@ class SeparateArms(Arms):
         return self._open(arm, _open_tables)(X) if table is None else table[:, :, None]
 
     def _believe_predictors(self, X: Array) -> Array | None:
-        """Means and variances (n, K, 2) of eta, with which rewards rise; None where these do not.
+        """Means and variances (2, n, K) of eta, with which rewards rise; None where these do not.
 
         Nor where the eta of an arm is not normal, or arms learn parameters apart.
         """
         if not isinstance(self.prototype, GeneralizedModel) or self.prototype._likelihood().learned:
             return None
-        nothing = np.broadcast_to([0.0, np.inf], (len(X), 2))
-        arms = [
-            self._open(arm, methodcaller("_open_beliefs"))(X) if is_known(model) else nothing
+        opened = [
+            self._open(arm, methodcaller("_open_beliefs")) if is_known(model) else NO_PATH
             for arm, model in enumerate(self.models)
         ]
-        return None if any(arm is None for arm in arms) else np.stack(arms, axis=1)
+        if None in opened:
+            return None
+        eta = believe_arms(opened, X)
+        for arm in np.flatnonzero(np.isnan(eta[0]).any(axis=0)).tolist():
+            eta[0, :, arm], eta[1, :, arm] = self._match_predictors(arm, X)
+        return eta
+
+    def _match_predictors(self, arm: int, X: Array) -> tuple[Any, Any]:
+        """Mean and variance (n,) of an arm's eta where its path knows too little."""
+        model = self.models[arm]
+        if not is_known(model):
+            return 0.0, np.inf
+        mean, variance = model._match_predictors(X)
+        return self.tables[arm][1] * mean, variance
 
 
 def _open_tables(model: Any) -> Callable[[Array], Array]:

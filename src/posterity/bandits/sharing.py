@@ -22,6 +22,7 @@ from posterity.bandits.arms import (
     refuse_features,
 )
 from posterity.bandits.beliefs import JointBeliefs, get_beliefs
+from posterity.bandits.decisions import Numbers
 from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.separate import SeparateArms
@@ -103,7 +104,7 @@ class GroupedArms(Arms):
         if is_known(other.model):
             self.model.merge(other.model)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, numbers: Numbers) -> AnyBeliefs:
         """See :class:`Arms`."""
         if not is_known(self.model):
             return get_beliefs([make_flat_normals(X)] * self.count, allowed)
@@ -176,14 +177,14 @@ class SharedArms(Arms):
         if is_known(other.model):
             self.model.merge(other.model)
 
-    def beliefs(self, X: Array, allowed: Mask, rng: np.random.Generator) -> AnyBeliefs:
+    def beliefs(self, X: Array, allowed: Mask, numbers: Numbers) -> AnyBeliefs:
         """See :class:`Arms`."""
         n, k = allowed.shape
         columns = combine_features(np.repeat(X, k, axis=0), np.tile(self.features, (n, 1)))
         means = predict_rewards(self.model, columns)
         if means.is_flat().any():
             return get_beliefs([means[arm::k] for arm in range(k)], allowed)
-        draws = self.model.sample_mean(columns, DRAWS, rng).reshape(DRAWS, n, k)
+        draws = self.model.sample_mean(columns, DRAWS, numbers.rng).reshape(DRAWS, n, k)
         return JointBeliefs(draws, means.mean().reshape(n, k), allowed)
 
     def _columns(self, rows: Rewards) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.bandits.decisions import draw_rankings
+from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.policies import Policy
 from posterity.bandits.rising import AnyBeliefs
 
@@ -86,9 +86,9 @@ class WrappedPolicy:
         """See :class:`Policy`."""
         return self.wrapper.decision_probabilities(beliefs, self, rng)
 
-    def choose(self, beliefs: AnyBeliefs, rng: np.random.Generator) -> tuple[Index, Array]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array]:
         """See :class:`Policy`."""
-        places, propensities, self.ledger = self.wrapper.decide(beliefs, self, rng)
+        places, propensities, self.ledger = self.wrapper.decide(beliefs, self, numbers.rng)
         return places, propensities
 
 

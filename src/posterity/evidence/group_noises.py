@@ -166,7 +166,7 @@ def let_noises_differ(given: GivenPrior, noise: Noise) -> SharedPrior:
     evidence finds them alike.
     """
     factors = GroupFactors.alike(len(given.sample.rows))
-    means = given.regress()
+    alike = means = given.regress()
     for _ in range(0 if any(noise.parameters) else MOST_TURNS):
         last, factors = factors, given.learn_noises(means, noise)
         if np.isinf(factors.df):
@@ -174,7 +174,9 @@ def let_noises_differ(given: GivenPrior, noise: Noise) -> SharedPrior:
         if np.abs(np.log(factors.values / last.values)).max(initial=0.0) <= NEAR:
             break
         means = given.regress(factors.values)
-    return given.share() if np.isinf(factors.df) else given.share_noises(factors, noise)
+    if np.isinf(factors.df):
+        return make_shared_prior(given.root, alike)
+    return given.share_noises(factors, noise)
 
 
 __all__ = ["GivenPrior", "let_noises_differ"]

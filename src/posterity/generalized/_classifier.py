@@ -88,14 +88,9 @@ class Classifier(GeneralizedModel):
         whole -= whole.mean(axis=1, keepdims=True)
         return whole[:, :, self._offset :]
 
-    def _open_beliefs(self) -> Callable[[Array], Array | None]:
-        believe, sign = super()._open_beliefs(), [-1.0 if self._flipped else 1.0, 1.0]
-
-        def turn(X: Array) -> Array | None:
-            believed = believe(X)
-            return None if believed is None else believed * sign
-
-        return turn
+    def _open_beliefs(self) -> tuple[SitePath | None, float] | None:
+        opened = super()._open_beliefs()
+        return (opened[0], -1.0) if opened is not None and self._flipped else opened
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
+from posterity.kernel import SitePath
 from posterity.likelihoods import Likelihood
 from posterity.linear.contrasts import Contrasts
 from posterity.linear.estimator import LinearEstimator, Way, learn
@@ -68,20 +68,24 @@ class GeneralizedModel(LinearEstimator):
         likelihood = self._get_learned_likelihood()
         return Transformed(eta, likelihood.mean, likelihood.link_function)
 
-    def _open_beliefs(self) -> Callable[[Array], Array | None]:
-        """What tells mean and variance (n, 2) of eta at rows, until more is learned.
+    def _open_beliefs(self) -> tuple[SitePath | None, float] | None:
+        """The path that tells mean and variance of eta until more is learned, and the mean's sign.
 
-        As a stream's next rows are predicted by one triangle; None where they hang on more.
+        As a stream's next rows are predicted by one triangle. No path where many rows came
+        together, of which moments tell as much; None where eta is not normal.
         """
-        if self._learns_parameter or not self._has_fast_predict_one:
-            return lambda X: None
-        path: Any = self._open_row_path()
+        if self._learns_parameter:
+            return None
+        if self._has_fast_predict_one:
+            return cast(SitePath, self._open_row_path()), 1.0
+        return (None, 1.0) if self._posterior.predicts_normally else None
 
-        def believe(X: Array) -> Array | None:
-            believed = [path.believe(row) for row in X]
-            return None if None in believed else np.array(believed)
-
-        return believe
+    def _match_predictors(self, X: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of eta at rows, matched to what all rows say."""
+        columns, shift = self._prepare_rows(X, None)
+        known: Any = self._posterior
+        mean, variance = known.marginal.linear_moments(columns[:, self._offset :])
+        return mean + shift, variance
 
     def _means_and_variances(
         self, X: Any, size: int, rng: np.random.Generator, *, offset: ArrayLike | None = None

@@ -74,6 +74,8 @@ from posterity.kernel._paths import (
     SoftmaxPath,
     TargetsPath,
     WindowPath,
+    believe_arms,
+    choose_arms,
     look_at_labels,
 )
 from posterity.kernel._policies import judge_rows, moderated_sums
@@ -132,8 +134,10 @@ __all__ = [
     "average_densities",
     "average_members",
     "average_softplus",
+    "believe_arms",
     "best_arms",
     "cheapest_pairs",
+    "choose_arms",
     "choose_ratios",
     "count_rows",
     "empty_triangle",

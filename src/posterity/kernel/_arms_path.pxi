@@ -35,6 +35,46 @@ cdef int _check_expected(const double *mean, Py_ssize_t arms) except -1:
     return 0
 
 
+def choose_arms(means, widths, allowed, first, int values, double floor, unsigned long long seed,
+                unsigned long long number):
+    """Choose the arms (n,) of the largest values at n contexts, as ``ArmsPath.decide_rows`` does.
+
+    Values are so many ``widths`` (n, K) above ``means``, by their kind, of the arms that are ``allowed``.
+    """
+    cdef const double[:, ::1] mean = np.ascontiguousarray(means), width = np.ascontiguousarray(widths)
+    cdef Py_ssize_t n = mean.shape[0], size = mean.shape[1], i
+    cdef Py_ssize_t[::1] arms = np.empty(n, dtype=np.intp)
+    cdef const unsigned char[:, ::1] may = np.ascontiguousarray(allowed), untried = np.ascontiguousarray(first)
+    cdef pk_chooser chooser
+    if not (width.shape[0] == may.shape[0] == untried.shape[0] == n
+            and width.shape[1] == may.shape[1] == untried.shape[1] == size > 0):
+        raise ValueError(f"widths, and what is allowed and first, must have the shape {(n, size)} of the means")
+    chooser.values, chooser.stretch, chooser.df, chooser.floor, chooser.seed = values, 1.0, INFINITY, floor, seed
+    for i in range(n):
+        chooser.first = &untried[i, 0]
+        arms[i] = pk_choose_arm(&mean[i, 0], &width[i, 0], &may[i, 0], size, &chooser, number + i)
+    return np.asarray(arms)
+
+
+def believe_arms(list arms not None, X):
+    """Means and variances (2, n, K) of eta at rows ``X`` (n, m), by K paths, each with the sign of its means.
+
+    NaN where there is no path, or it knows too little, as ``SitePath.believe`` says.
+    """
+    cdef Py_ssize_t n = len(X), size = len(arms), i, k
+    cdef double[:, :, ::1] believed = np.full((2, n, size), np.nan)
+    cdef double sign
+    cdef SitePath path
+    for i in range(n):
+        x = X[i]
+        for k in range(size):
+            path, sign = arms[k]
+            if path is not None and path._load_known(x):
+                believed[1, i, k] = path._believe(&believed[0, i, k])
+                believed[0, i, k] *= sign
+    return np.asarray(believed)
+
+
 cdef double _scale_of(double scale, double leverage) noexcept nogil:
     """The scale of an expected target."""
     cdef double width = scale * sqrt(leverage)

@@ -102,6 +102,18 @@ class GroupPath(RowPath):
     def learn_in(self, bank: Any, slot: int, x: Row, y: float, weight: float) -> None: ...
     def predict_in(self, bank: Any, slot: int, x: Row, prior: Array) -> tuple[float, float]: ...
 
+def choose_arms(
+    means: Array,
+    widths: Array,
+    allowed: NDArray[np.uint8],
+    first: NDArray[np.uint8],
+    values: int,
+    floor: float,
+    seed: int,
+    number: int,
+) -> NDArray[np.intp]: ...
+def believe_arms(arms: list[tuple[SitePath | None, float]], X: Array) -> Array: ...
+
 class ArmsPath(RowPath):
     arms: int
     df: float

@@ -66,10 +66,17 @@ def predict_new_groups(
         leverage[places] *= (count - 2.0) / (residual * precision)
 
 
+def find_t_quantiles(level: float, df: Array) -> Array:
+    """A quantile of Student's t distributions; infinite without degrees of freedom."""
+    quantiles = np.full(len(df), np.inf)
+    quantiles[df > 0.0] = StudentT(df[df > 0.0]).ppf(level)
+    return quantiles
+
+
 @lru_cache(maxsize=4096)
 def find_t_quantile(level: float, df: float) -> float:
-    """A quantile of Student's t distribution; infinite without degrees of freedom."""
-    return float(StudentT([df]).ppf(level)[0]) if df > 0.0 else np.inf
+    """The same of one distribution."""
+    return float(find_t_quantiles(level, np.array([df]))[0])
 
 
 def cumulate(start: float, gains: Array, out: Array) -> None:

@@ -23,6 +23,9 @@ from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantile
 
 Array = NDArray[np.float64]
 
+# Rows a coefficient from which eta at new rows is normal: its mean and its quantile of .841 are
+# then right to within .05 of its standard deviation.
+NORMAL_FROM = 16
 # Rows, and values of rows, that are all kept where few do not tell what is normal.
 MOST_ROWS, MOST_VALUES = 400, 4000
 
@@ -139,6 +142,11 @@ class CorrectsSkewness(KeepsFirstRows):
     def _came_together(self) -> bool:
         """True if no row came alone since rows that came together."""
         return self.is_settled or self.statistics.together == self.statistics.seen
+
+    @property
+    def predicts_normally(self) -> bool:  # type: ignore[override]
+        """True if rows are so many that eta at new ones is as good as normal."""
+        return self.n_observations >= NORMAL_FROM * self.n_coefficients
 
     @property
     def _corrects_rows(self) -> bool:

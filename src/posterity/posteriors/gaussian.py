@@ -239,6 +239,8 @@ class LinearPosterior:
 
     # True if its compiled path predicts single rows.
     has_fast_predict_one: ClassVar[bool] = True
+    # True if the linear predictors of new rows are as good as normal, whoever asks.
+    predicts_normally: ClassVar[bool] = False
     # True if its path tells how it predicted the row that it learned last.
     tells_rows: ClassVar[bool] = False
     # True if a row adds to the evidence how its path predicted it.

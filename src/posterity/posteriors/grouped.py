@@ -45,6 +45,7 @@ from posterity.posteriors._group_noise import (
     cumulate,
     cumulate_by_group,
     find_t_quantile,
+    find_t_quantiles,
     floor_faded,
     lack_rewards,
     predict_new_groups,
@@ -651,8 +652,7 @@ class GroupedPosterior:
         then = self.bank.count if self.sample is None else self.sample.counts
         degrees = own[:, 0] + take_groups(np.append(then, 0.0), slots)
         degrees = np.where(degrees > 0.0, degrees, of_new)
-        stretch = np.array([find_t_quantile(ONE_SD, each) for each in degrees.tolist()])
-        stretch /= find_t_quantile(ONE_SD, np.inf)
+        stretch = find_t_quantiles(ONE_SD, degrees) / find_t_quantile(ONE_SD, np.inf)
         own[:, 0] += np.append(self.bank.count, 0.0)[slots]
         # Of groups with fewer rows than directions that the prior leaves open nothing is known.
         unknown = np.full(len(own), np.inf)
