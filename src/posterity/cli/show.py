@@ -15,9 +15,9 @@ from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.io.reading import ROLES
 from posterity.kernel.values import is_word
-from posterity.linear.base import LinearModel
 from posterity.linear.categories import OTHER
 from posterity.linear.contrasts import Base, Term, contrast_model
 from posterity.linear.named import list_feature_names
@@ -114,15 +114,11 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
 
 
 def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
-    model, joint, each = kept.model, kept.model.posterior_, None
-    if isinstance(model, LinearModel):
-        contrasts = contrast_model(model, base, _list_named_terms(kept))
-        joint = contrasts.of(joint)
-        if not hasattr(joint, "each"):  # as in the model's own summary
-            each = model._correct(contrasts.weights, joint.marginal(), of_rows=False)
+    contrasts = contrast_model(kept.model, base, _list_named_terms(kept))
+    joint, each = kept.model._compare(contrasts)
     return {
-        "coefficients": _coefficients(joint, level, each),
-        "prior_std_learned": _format_learned_prior(model),
+        "coefficients": _coefficients(joint, each, level),
+        "prior_std_learned": _format_learned_prior(kept.model),
     }
 
 
@@ -192,27 +188,18 @@ def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
     return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
-def _coefficients(posterior: Any, level: float, each: Any = None) -> list[dict[str, Any]]:
-    if not hasattr(posterior, "each"):
-        return _list_coefficients(posterior, level, posterior.marginal() if each is None else each)
-    return [
-        {**one, "name": f"{label}: {one['name']}"}
-        for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _list_coefficients(joint, level, joint.marginal())
-    ]
-
-
-def _list_coefficients(joint: Any, level: float, each: Any) -> list[dict[str, Any]]:
-    mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
-    lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
-    names = joint.names or [f"x{i}" for i in range(len(mean))]
+def _coefficients(joint: Any, each: list[RowDistribution], level: float) -> list[dict[str, Any]]:
+    labels = [f"{label}: " for label in getattr(joint, "labels", ())] or [""]
     return [
         {
-            "name": name, "mean": _number(mean[i]), "std": _number(std[i]),
-            "lower": _number(lower[i]), "upper": _number(upper[i]),
+            "name": label + name,
+            **dict(zip(("mean", "std", "lower", "upper"), map(_number, numbers), strict=True)),
         }
-        for i, name in enumerate(names)
-    ]  # fmt: skip
+        for label, one in zip(labels, each, strict=True)
+        for name, *numbers in zip(
+            joint.names, one.mean(), one.std(), *one.interval(level), strict=True
+        )
+    ]
 
 
 def _number(value: Any) -> float | None:

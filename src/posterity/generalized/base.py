@@ -9,13 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.joint_distribution import tabulate
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.likelihoods import Likelihood
-from posterity.linear.contrasts import Contrasts
 from posterity.linear.estimator import LinearEstimator, Way, learn
 from posterity.linear.inputs import read_target
 from posterity.linear.targets import fill_missing_targets
@@ -139,11 +137,6 @@ class GeneralizedModel(LinearEstimator):
         if way == "fit" and self.approximation == "auto":
             posterior = posterior.with_averages()
         return learn(posterior, way, rows)
-
-    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
-        joint = contrasts.of(self.posterior_)
-        each = self._correct(contrasts.weights, joint.marginal(), of_rows=False)
-        return tabulate(joint, each, level)
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
 from posterity.distributions.mixing import mix_table
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
@@ -30,6 +31,7 @@ from posterity.posteriors import (
     LinearPosterior,
     TargetsPosterior,
 )
+from posterity.posteriors._target_coefficients import split_targets, tabulate_each
 from posterity.posteriors.growth import widen
 from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
@@ -150,7 +152,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         [1.98, 1.8, 2.16]
         """
         contrasts = self._contrasts(base)
-        table = self._tabulate(contrasts, level)
+        table = tabulate_each(*self._compare(contrasts), level)
         scales = self.feature_scales_ if X is None else self._read_points(X).std(axis=0)
         scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
         each = scales[contrasts.places]
@@ -216,8 +218,13 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
-    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
-        return contrasts.of(self.posterior_).to_frame(level)
+    def _compare(self, contrasts: Contrasts) -> tuple[Any, list[RowDistribution]]:
+        """The joint distribution of what is shown, and each by itself: a list, target by target."""
+        joint = contrasts.of(self.posterior_)
+        return joint, [
+            self._correct(contrasts.weights, one.marginal(), of_rows=False)
+            for one in split_targets(joint)
+        ]
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.plots._along import require_part, split_steps
 from posterity.plots._frame import (
     COLOURS,
@@ -189,21 +190,20 @@ def plot_coefficients(
     ['x0', 'x1']
     """
     model, steps = split_steps(model)
-    joint, places = _joint_of(model, target, base)
-    names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)
-    first = int(model.fit_intercept)
-    shown = np.arange(0 if intercept else first, len(joint.mean))
-    unit = np.ones(len(joint.mean))
+    names, each, places = _marginals_of(model, target, base)
+    mean, first = each.mean(), int(model.fit_intercept)
+    shown = np.arange(0 if intercept else first, len(mean))
+    unit = np.ones(len(mean))
     if steps is not None:
         names[first:], unit[first:] = name_columns(steps), find_units(steps)
     if per != "unit" or most is not None:
-        scales = _effect_scales(model, places, len(joint.mean))
+        scales = _effect_scales(model, places, len(mean))
         unit = scales if per == "sd" else unit
         if most is not None:
-            sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
+            sizes = np.nan_to_num(np.abs(mean * scales)[shown], nan=-1.0)
             shown = shown[np.argsort(-sizes, kind="stable")[:most]]
-    mean = (joint.mean * unit)[shown]
-    inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
+    mean = (mean * unit)[shown]
+    inner, outer = ((np.transpose(each.interval(k)) * unit[:, None])[shown] for k in sorted(levels))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
     labels = [str(n) if k else f"{n} (open)" for n, k in zip(names[shown], known, strict=True)]
     said = [f"{100 * level:g}% interval" for level in sorted(levels)]
@@ -220,13 +220,18 @@ def plot_coefficients(
     return ax
 
 
-def _joint_of(model: Any, target: int | str | None, base: Any) -> tuple[Any, Any]:
-    """Joint posterior of what is shown, of one target if there are several; what it stands for."""
+def _marginals_of(
+    model: Any, target: int | str | None, base: Any
+) -> tuple[Any, RowDistribution, Any]:
+    """Names and distributions of what is shown, of one target; what they stand for."""
     if hasattr(model, "shared_posterior_"):
-        return model.shared_posterior_, None
+        joint = model.shared_posterior_
+        return np.array(joint.names, dtype=object), joint.marginal(), None
     require_part(model, "posterior_")
     contrasts = model._contrasts(base)
-    return _choose_target(contrasts.of(model.posterior_), target), contrasts.places
+    joint, each = model._compare(contrasts)
+    place = getattr(joint, "each", (joint,)).index(_choose_target(joint, target))
+    return np.array(joint.names, dtype=object), each[place], contrasts.places
 
 
 def _choose_target(joint: Any, target: int | str | None) -> Any:
