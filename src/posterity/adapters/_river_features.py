@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from river.utils import dataframe
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._rows import NamedRows, check_values
+from posterity.arrays import Array
 from posterity.linear.levels import is_category, read_words
 from posterity.linear.named import get_feature_names
-
-Array = NDArray[np.float64]
 
 
 def get_shared_parameters(wrapper: Any, model: BaseEstimator, kind: Any) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.generalized._growth import widen_model
 from posterity.linear.base import LinearModel
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors import LinearPosterior
 
-Array = NDArray[np.float64]
 Row = Mapping[Hashable, float]
 Model = TypeVar("Model", bound=LinearModel)
 

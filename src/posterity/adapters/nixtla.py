@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import AnyArray
 from posterity.forecasting import Forecast, Forecaster
 from posterity.forecasting.frames import columns_of
 from posterity.forecasting.reading import TARGET
@@ -20,7 +20,7 @@ from posterity.forecasting.steps import as_lists
 
 __all__ = ["NixtlaForecaster"]
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 
 
 class NixtlaForecaster:

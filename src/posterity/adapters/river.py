@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity.adapters._extras import require_module
 from posterity.adapters._rows import NamedRows, Row, check_row, check_target
+from posterity.arrays import Array
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -37,8 +38,6 @@ from posterity.adapters._river_wide import (  # noqa: E402
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
 )
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "Bandit",

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
+from posterity.arrays import Array
 from posterity.averaging import inputs
 from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
@@ -38,8 +39,6 @@ from posterity.linear.named import explain_unlearned
 from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 from posterity.transaction import AtomicModel
-
-Array = NDArray[np.float64]
 
 # Attributes that are learned, and replaced in one step.
 LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")

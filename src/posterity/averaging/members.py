@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from posterity.arrays import Array
 from posterity.kernel.tables import find_table, take_rows
 from posterity.linear.named import get_feature_names
 from posterity.posteriors.ensemble import Ranks
-
-Array = NDArray[np.float64]
 
 # Rows that a basis is tested on.
 TRIAL_ROWS = 100

@@ -9,16 +9,14 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from posterity.arrays import AnyArray, Array
 from posterity.basis._domain import DomainTransformer, check_row, join_columns, read_rows
 from posterity.basis.contract import Basis
 from posterity.transaction import AtomicModel, atomic
-
-Array = NDArray[np.float64]
 
 # Hypotheses about all length scales together.
 MOST_HYPOTHESES = 256
@@ -137,7 +135,7 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         new.blocks_ = [(at, basis) for (at, _), basis in zip(self.blocks_, bases, strict=True)]
         return new
 
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Names (m,) of the columns."""
         check_is_fitted(self, "blocks_")
         inputs = np.asarray(super().get_feature_names_out(input_features), dtype=object)
@@ -255,7 +253,7 @@ def _columns(basis: Any, X: Array) -> Array:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
 
-def _names(basis: Any, inputs: NDArray[Any]) -> NDArray[Any]:
+def _names(basis: Any, inputs: AnyArray) -> AnyArray:
     if basis is None:
         return inputs
     if isinstance(basis, DomainTransformer):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.arrays import Array
 from posterity.calibration.scores import PredictionScales
 from posterity.distributions import LogNormalCounts
-
-Array = NDArray[np.float64]
 
 
 class ConformalPrediction:

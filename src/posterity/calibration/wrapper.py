@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
+from posterity.arrays import Array
 from posterity.averaging import inputs
 from posterity.averaging.members import (
     check_member,
@@ -29,7 +30,6 @@ from posterity.linear.inputs import (
 from posterity.linear.named import explain_unlearned, has_learned, wrap_read_rows
 from posterity.transaction import atomic, make_branch
 
-Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
 
 # What is learned, and replaced in one step.

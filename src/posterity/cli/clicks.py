@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from posterity.arrays import Array
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
 
-Array = NDArray[np.float64]
 MODEL = "diagonal model"
 ROWS, STRETCH, BINS = 50_000, 2_500, 10
 # Levels of each column, and the standard deviation of their effects on the log odds.

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 from sklearn.base import is_classifier
 
+from posterity.arrays import Array
 from posterity.distributions import Transformed
 from posterity.words import COUNTS
 
-Array = NDArray[np.float64]
 # Standard deviation of the log beyond which a prediction has no CRPS to speak of.
 LARGEST_LOG_SD = 2.0
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
 from posterity.datasets import rides_file
 from posterity.files.writing import replace_atomically
 
-Array = NDArray[np.float64]
 LEVEL = 0.95
 SHOWN = 48
 STRETCH = 200

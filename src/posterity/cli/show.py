@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from posterity.arrays import Mask
 from posterity.cli import text
 from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
@@ -179,7 +179,7 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     ]
 
 
-def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
+def _find_shown(model: Any, count: int) -> Mask:
     """(count,) which coefficients are shown: all but those of levels that never came."""
     categories = getattr(model, "categories_", None)
     if categories is None or count == 1:  # one for all

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.evaluation._batches import Batch, limit_batches, refuse_nothing
-
-FloatArray = NDArray[np.float64]
 
 FEWEST_ROWS = 32
 
@@ -34,9 +33,9 @@ class CoefficientPath:
     """
 
     row_end: NDArray[np.int64]
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
+    mean: Array
+    low: Array
+    high: Array
     names: tuple[str, ...]
     level: float
 
@@ -112,8 +111,8 @@ class _Notes:
         self._level = level
         self._names: tuple[str, ...] = ()
         self.rows: list[int] = []
-        self._means: list[FloatArray] = []
-        self._ends: list[FloatArray] = []
+        self._means: list[Array] = []
+        self._ends: list[Array] = []
 
     def add(self, n_rows: int, joint: Any) -> None:
         """Note a posterior after so many rows."""

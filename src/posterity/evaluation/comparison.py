@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._tables import count_rows, to_plain
-
-FloatArray = NDArray[np.float64]
 
 # Kass and Raftery (1995), section 3.2, whose scale is of twice the log: in nats, rounded as theirs.
 STRENGTHS = (
@@ -70,9 +68,9 @@ class Comparison:
 
     names: tuple[str, ...]
     score: str
-    log_scores: FloatArray
-    weights: FloatArray
-    prior_weights: FloatArray
+    log_scores: Array
+    weights: Array
+    prior_weights: Array
     n_rows: int
     n_unscored: int = 0
 
@@ -82,7 +80,7 @@ class Comparison:
         return self.names[int(np.argmax(self.log_scores))]
 
     @property
-    def differences(self) -> FloatArray:
+    def differences(self) -> Array:
         """Distance of each model from the best (k,), in nats, at least 0."""
         highest = self.log_scores.max()
         # Infinite scores: those that share the highest are not behind it.

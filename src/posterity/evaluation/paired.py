@@ -8,8 +8,8 @@ from itertools import tee
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
@@ -25,8 +25,6 @@ from posterity.evaluation.paired_result import PairedComparison
 from posterity.evaluation.progressive import check_count, check_levels, scored_batches
 from posterity.evaluation.slices import Sliced
 from posterity.linear.offsets import RateOffsets
-
-FloatArray = NDArray[np.float64]
 
 # Column of the loss, its sign, and the column that says which rows have it.
 LOSSES = {
@@ -189,7 +187,7 @@ class _Pairs:
         self.along.add([scored, *losses, *(losses - losses.mean(axis=0))])
 
 
-def _compute_mean_losses(sums: FloatArray) -> FloatArray:
+def _compute_mean_losses(sums: Array) -> Array:
     """Mean loss in each stretch by each model, (k, s); NaN where no row was scored."""
     rows = sums[:, 0]
     return np.where(rows > 0, sums[:, 1:].T / np.maximum(rows, 1.0), math.nan)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.pit import PIT, skewness_in_words
 from posterity.evaluation import _scores as column
@@ -25,7 +25,6 @@ from posterity.evaluation.stretches import Stretches
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 SCORES = ("mae", "rmse", "log_score", "crps", "coverage", "width")
 
 
@@ -271,7 +270,7 @@ def summarize(totals: Totals) -> ValidationResult:
     )
 
 
-def _counts(sums: FloatArray) -> dict[str, Any]:
+def _counts(sums: Array) -> dict[str, Any]:
     rows = sums[:, column.ROWS]
     return {
         "n_rows": rows.astype(np.int64),
@@ -279,10 +278,10 @@ def _counts(sums: FloatArray) -> dict[str, Any]:
     }
 
 
-def means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:
+def means(sums: Array, levels: Sequence[float]) -> dict[str, Any]:
     """Means along the last axis of the sums; NaN where nothing was counted."""
 
-    def mean(numerator: int, count: int) -> FloatArray:
+    def mean(numerator: int, count: int) -> Array:
         counted = sums[..., count]
         return np.where(counted > 0, sums[..., numerator] / np.maximum(counted, 1.0), np.nan)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.factor import Factor
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
@@ -18,8 +18,6 @@ from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.segments import Part, Segments, compare_segments
 from posterity.experiments.stopping import ArmSummaries, Decision, Stop
-
-Array = NDArray[np.float64]
 
 
 class Estimates:

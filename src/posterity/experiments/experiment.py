@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import Array
 from posterity.distributions.guesses import TellsCalls, TellsNames, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
@@ -33,8 +34,6 @@ from posterity.io.rounds import (
 from posterity.kernel.values import read_floats, read_scalar
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5

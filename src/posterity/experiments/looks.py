@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions.joint_distribution import require_pandas
-
-Array = NDArray[np.float64]
 
 # By how much rows grow between two looks that are kept, so that a million rows have some 700.
 _GROWTH = 1.02

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from posterity.arrays import Array, Mask
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.linearized import Linearized
 from posterity.experiments.pairs import describe_effect
 from posterity.io.rounds import Rounds
 from posterity.sequential import WEIGHTS, compute_sizes
-
-Array = NDArray[np.float64]
 
 _MOST = 100
 _DRAWS = 20_000
@@ -242,7 +241,7 @@ def _add_own(
     former: Part,
     whole: Contrasts,
     rows: Rounds,
-    own: NDArray[np.bool_],
+    own: Mask,
     expected: Array,
     shares: Array,
 ) -> Part:

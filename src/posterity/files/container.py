@@ -16,12 +16,10 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import AnyArray
 from posterity.files.errors import ModelFileError
 from posterity.safety import check_memory
-
-AnyArray = NDArray[Any]
 
 DTYPES = {
     "F64": "<f8",

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.arrays import AnyArray
 from posterity.basis.spline import make_spline
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
@@ -25,8 +25,6 @@ from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, fields_of, name_of
 from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
-
-AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 # Fields that some files were written before, and what they are in these.

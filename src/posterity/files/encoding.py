@@ -31,8 +31,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import AnyArray
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
@@ -41,7 +41,6 @@ from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
 from posterity.files.registry import CACHES, DERIVED, WRITTEN, fields_of, name_of
 
-AnyArray = NDArray[Any]
 Node = Any
 
 

@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import __version__
+from posterity.arrays import AnyArray
 from posterity.files.decoding import Decoder
 from posterity.files.encoding import Encoder
 from posterity.files.errors import ModelFileError
 from posterity.files.registry import name_of
-
-AnyArray = NDArray[Any]
 
 FORMAT = "posterity model"
 NEWEST = 1

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from posterity.arrays import Array
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.generalized_linear import GeneralizedRegression
 from posterity.linear.offsets import RateOffsets
 from posterity.other_names import accept_other_names
 
-Array = NDArray[np.float64]
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
+from posterity.arrays import AnyArray, Array
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
 from posterity.generalized._classifier import Classifier
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 
 
 class BayesianLogisticRegression(ClassifierMixin, Classifier):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.io.errors import TableError, explain_empty
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
@@ -16,8 +16,6 @@ from posterity.io.reading import BATCH_ROWS, ReadSettings
 from posterity.io.source import Source
 from posterity.io.table import FIRST_ROWS, open_any
 from posterity.io.text_format import TextFormat
-
-FloatArray = NDArray[np.float64]
 
 
 class FormulaStream:
@@ -48,7 +46,7 @@ class FormulaStream:
         """
         return self._drop_intercept(_apply_formula_again(self._terms, _convert_to_pandas(frame)))
 
-    def __iter__(self) -> Iterator[tuple[Any, FloatArray]]:
+    def __iter__(self) -> Iterator[tuple[Any, Array]]:
         self.n_skipped, first_row = 0, 0
         policy = make_policy(self._missing, lambda: self.feature_names)
         for batch, _ in self._source.batches(self._columns, max(self._batch_rows, FIRST_ROWS)):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
+from posterity.arrays import Array, Mask
 from posterity.distributions.mixing import mix_table
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
@@ -36,8 +37,6 @@ from posterity.posteriors.growth import widen
 from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
-
-Array = NDArray[np.float64]
 
 
 class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
@@ -241,7 +240,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         self._posterior  # noqa: B018
         return self._columns(read_points(self, X))
 
-    def _never_varied(self) -> NDArray[np.bool_]:
+    def _never_varied(self) -> Mask:
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import Array
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
 from posterity.forgetting.words import read_forgetting
@@ -18,8 +19,6 @@ from posterity.linear.coding import RowCoder, find_categories_of_row, join_level
 from posterity.linear.named import NamedRows, get_feature_names
 from posterity.linear.state import Posterior, PosteriorEstimator
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 
 class ModelColumns(PosteriorEstimator[Posterior]):

@@ -8,17 +8,16 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.arrays import Array, Mask
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
 from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
 from posterity.linear.named import get_feature_names, wrap_read_rows
-
-Array = NDArray[np.float64]
 
 # Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
 _LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
@@ -198,7 +197,7 @@ class _Means:
             self._known[key] = self._compute(rows, np.ones(len(rows), dtype=bool))
         return self._known[key]
 
-    def _compute(self, rows: Array, some: NDArray[np.bool_]) -> Array:
+    def _compute(self, rows: Array, some: Mask) -> Array:
         model, size, seed = self._given
         how = {name: value[some] if np.ndim(value) else value for name, value in self._how.items()}
         return mean_of_draws(model, rows[some], size, seed, how)

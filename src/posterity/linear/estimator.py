@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import Array
 from posterity.factor import Rows
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.usable import check_rows
@@ -41,7 +42,6 @@ from posterity.linear.targets import (
 )
 from posterity.transaction import atomic
 
-Array = NDArray[np.float64]
 Way = Literal["fit", "append", "predict_then_learn"]
 
 

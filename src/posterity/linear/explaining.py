@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.arrays import Array
 from posterity.distributions._limits import check_single_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
@@ -19,7 +20,6 @@ from posterity.linear.inputs import read_points
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.ratios import add_ratios
 
-Array = NDArray[np.float64]
 # Names of features, and by how much they change the columns (p,).
 Change = tuple[list[str], Array]
 

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
+from posterity.arrays import Array
 from posterity.basis import AutoBasis, Basis, ByColumn
 from posterity.basis.by_column import join_bases, reaching, varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
 from posterity.linear.categories import Categories
 from posterity.linear.inputs import refuse_unusable
-
-Array = NDArray[np.float64]
 
 
 def fit_basis(

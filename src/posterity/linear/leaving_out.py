@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions import Mixture
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # A row with a larger leverage is the only one with information on some direction.
 LARGEST_LEVERAGE = 1.0 - 1e-12

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.basis._domain import join_columns
 from posterity.basis.by_column import reaching
 from posterity.linear import functions
 from posterity.posteriors.new_columns import ChangedColumns
 
-Array = NDArray[np.float64]
 Model = TypeVar("Model", bound=Any)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.arrays import Array
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
@@ -20,8 +21,6 @@ from posterity.linear.later import wait_until
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.targets import target_row
 from posterity.other_names import accept_other_names
-
-Array = NDArray[np.float64]
 
 
 class LinearReader(Explains, LinearModel):

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
+from posterity.arrays import Array
 from posterity.distributions._limits import interval_ends
 from posterity.kernel.tables import TableLike
 from posterity.linear.estimator import LinearEstimator, Way
@@ -29,8 +30,6 @@ from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.linear.targets import targets_of
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 
 class GaussianRegression(RegressorMixin, LinearEstimator):

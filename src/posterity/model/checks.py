@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.likelihoods import Bernoulli
 from posterity.model.design import Design
 from posterity.model.engines import TermRows
 from posterity.sparse.parts import Part
-
-Array = NDArray[np.float64]
 
 
 def check_rows(design: Design, frame: Any, engine: TermRows) -> None:

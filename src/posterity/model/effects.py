@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.arrays import Array
 from posterity.likelihoods import Likelihood
 from posterity.linear.categories import Categories, Category
 from posterity.linear.effects import table_of_effects
@@ -17,8 +17,6 @@ from posterity.model.design import Design, DesignRows, sort_labels
 from posterity.model.engines import TermRows
 from posterity.model.factors import Frame, compute_numbers
 from posterity.model.tables import mix_members
-
-Array = NDArray[np.float64]
 
 # Gauss-Hermite places and shares of a standard normal distribution, and the step of slopes by eta.
 PLACES, SHARES = np.polynomial.hermite_e.hermegauss(15)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array, Indices
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixing import mix_predictions
@@ -27,8 +27,6 @@ from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.checks import WideParameters
 from posterity.sparse.exact import ExactModel, SparseLogisticRegression
 from posterity.transaction import Undo
-
-Array = NDArray[np.float64]
 
 # Words for likelihoods beside those of models without a formula.
 WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
@@ -127,7 +125,7 @@ class TermRows(TermParameters, ExactModel):
         """-1 where the posterior is of the first of two labels."""
         return 1.0
 
-    def unexplained(self, noise: Array, nodes: NDArray[np.intp]) -> Array:
+    def unexplained(self, noise: Array, nodes: Indices) -> Array:
         """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,).
 
         Of logarithms that of a log-normal distribution (Nakagawa, Johnson & Schielzeth 2017).

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
 
+from posterity.arrays import Array, Indices
 from posterity.distributions import StudentT
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.likelihoods import Likelihood
@@ -25,9 +25,6 @@ from posterity.posteriors._sparse_nodes import Node
 from posterity.posteriors._sparse_rows import Observations
 from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors.sparse import SparsePosterior
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # Rows that are left out at once; what keeps a number from 0.
 BLOCK, TINY = 512, 1e-300
@@ -57,7 +54,7 @@ class Learned(NamedTuple):
         X = posterior._matrix(posterior.centre_rows(given.rows, centres, None))
         return cls(X, given.y, weights, given.own_offsets)
 
-    def take(self, some: Places) -> Learned:
+    def take(self, some: Indices) -> Learned:
         """Some of the rows."""
         return Learned(*(part[some] for part in self))
 
@@ -95,7 +92,7 @@ def list_left_out(engine: TermRows, given: Observations, by: str | None, keys: K
     return require_pandas().DataFrame({**shown, "mean": mean, "log_density": log_density})
 
 
-def leave_out(posterior: SparsePosterior, rows: Learned, groups: Places) -> tuple[Array, Array]:
+def leave_out(posterior: SparsePosterior, rows: Learned, groups: Indices) -> tuple[Array, Array]:
     """Expected targets and log densities (n,) of rows, given those of other ``groups`` (n,)."""
     reading = posterior.reading()
     likelihoods = reading.observe_each(posterior.likelihood)
@@ -132,7 +129,7 @@ def _predict(
     node: Node,
     likelihood: Likelihood,
     rows: Learned,
-    some: Places,
+    some: Indices,
 ) -> LeftOut:
     """Rows (m, s) under one node."""
     own = rows.take(some.ravel())

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags
 
+from posterity.arrays import Array
 from posterity.distributions.guesses import TellsCalls
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
@@ -27,8 +28,6 @@ from posterity.model.grammar import Node
 from posterity.model.leave_out import list_left_out
 from posterity.model.reading import ModelReader
 from posterity.transaction import hold_model_lock
-
-Array = NDArray[np.float64]
 
 # Variances and correlations over which nodes are placed, at most.
 MOST_COORDINATES = 8

@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
+from posterity.arrays import Array
 from posterity.distributions.guesses import TellsNames, did_you_mean
 from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
@@ -264,7 +265,7 @@ class ModelReader(TellsNames):
             self.formula, self._engine, [*tables, self.explained_variance(level)], level
         )
 
-    def predict_proba(self, frame: Any) -> NDArray[np.float64]:
+    def predict_proba(self, frame: Any) -> Array:
         """(n, k) probabilities of labels, in the order of ``classes_``, or of ratings from 0 on.
 
         Examples

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.arrays import Array
 from posterity.distributions import Mixture, StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
@@ -24,8 +24,6 @@ from posterity.model.formula import Curve
 from posterity.posteriors._sparse_data import to_matrix
 from posterity.posteriors._sparse_fit import Fit
 from posterity.sparse.parts import Part
-
-Array = NDArray[np.float64]
 
 
 def summarize(engine: TermRows, design: Design, level: float) -> Any:

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.arrays import Array, Indices
 from posterity.io.rounds import MOST_ROWS, Rounds, iterate_pieces
 from posterity.rewards import RewardModel, reward_model
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Expectations:
@@ -126,7 +124,7 @@ def predict_before_learning(
         yield piece, next(iter(expected))
 
 
-def assign_folds(rounds: Rounds, count: int) -> Index:
+def assign_folds(rounds: Rounds, count: int) -> Indices:
     """A number below ``count`` for each row, (n,), which its own number decides."""
     return np.asarray(mix_numbers(rounds) % np.uint64(count), dtype=np.intp)
 

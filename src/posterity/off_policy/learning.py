@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.arrays import AnyArray, Array, Mask
 from posterity.bandits import Bandit, Greedy
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
@@ -17,7 +17,6 @@ from posterity.off_policy.log import Log
 from posterity.off_policy.sums import Ratio, estimate_correction
 from posterity.off_policy.targets import target_of
 
-Array = NDArray[np.float64]
 Weighting = Literal["none", "inverse_propensity", "doubly_robust"]
 
 # Of so many parts of the log, the first is kept apart to prove what was learned from the others.
@@ -118,7 +117,7 @@ def learn(
 
 
 # Contexts, names of arms, rewards and weights to learn.
-_Learned = tuple[Array, NDArray[Any], Array, Array | None]
+_Learned = tuple[Array, AnyArray, Array, Array | None]
 
 
 def _as_they_are(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
@@ -160,7 +159,7 @@ _WAYS: dict[str, Callable[[Log, Any, bool], Iterator[_Learned]]] = {
 }
 
 
-def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
+def _is_learned(rounds: Rounds, guarded: bool) -> Mask:
     return (assign_folds(rounds, _PARTS) > 0) | (not guarded)
 
 

@@ -10,14 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.arrays import Array, Indices
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
 from posterity.kernel.values import is_word, read_floats
 from posterity.linear.named import list_feature_names
 from posterity.off_policy.expectations import mix_numbers
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class EvaluatedDecisions:
         """(n,) numbers of the rows, mixed."""
         return mix_numbers(self.rounds)
 
-    def compute_parts(self, count: int) -> NDArray[np.intp]:
+    def compute_parts(self, count: int) -> Indices:
         """(n,) the part of the log that each row is in, of so many."""
         return np.asarray(self.numbers % np.uint64(count), dtype=np.intp)
 

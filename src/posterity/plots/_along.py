@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from posterity.arrays import Array
 
 LABELS = (
     "plot_partial_effect(model, X, feature) draws their probability, and scikit-learn's "

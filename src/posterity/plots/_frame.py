@@ -7,8 +7,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import AnyArray
 from posterity.distributions.guesses import tell_call
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def write_percent(axis: Any) -> None:
     axis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
 
 
-def compute_chance(level: float, n_rows: NDArray[Any]) -> tuple[Any, Any]:
+def compute_chance(level: float, n_rows: AnyArray) -> tuple[Any, Any]:
     """Ends of 95% of the shares of so many rows that are inside exact intervals."""
     spread = 1.96 * np.sqrt(level * (1.0 - level) / np.maximum(n_rows, 1))
     return np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from posterity.arrays import Array, Indices
 from posterity.plots._along import predict_rows, read_rows
 from posterity.plots._frame import (
     COLOURS,
@@ -24,7 +25,6 @@ from posterity.plots._frame import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 MOST_POINTS = 5000
 MOST_EXTREMES = 200
@@ -204,7 +204,7 @@ def plot_residuals(
     )
 
 
-def _thin_rows(residual: Array) -> NDArray[np.intp]:
+def _thin_rows(residual: Array) -> Indices:
     """Rows to draw: all, or every so many-th and the most extreme."""
     n = len(residual)
     if n <= MOST_POINTS:

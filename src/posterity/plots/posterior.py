@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import Array, Mask
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.plots._along import require_part, split_steps
@@ -26,7 +27,6 @@ from posterity.plots.intervals import MOST_NAMED, draw_intervals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
@@ -204,7 +204,7 @@ def plot_coefficients(
             shown = shown[np.argsort(-sizes, kind="stable")[:most]]
     mean = (mean * unit)[shown]
     inner, outer = ((np.transpose(each.interval(k)) * unit[:, None])[shown] for k in sorted(levels))
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
+    known: Mask = np.asarray(np.isfinite(outer).all(axis=1))
     labels = [str(n) if k else f"{n} (open)" for n, k in zip(names[shown], known, strict=True)]
     said = [f"{100 * level:g}% interval" for level in sorted(levels)]
     bands = [(outer, said[1]), (inner, said[0])]

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import Array
 from posterity.plots._along import Feature, predict_numbers, read_rows, require_part, scatter, split
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 PLACES = 301
 

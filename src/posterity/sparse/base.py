@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from posterity.arrays import Array
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting
@@ -34,7 +35,6 @@ from posterity.sparse.reading import RowReader
 from posterity.sparse.rows import describe_matrix
 from posterity.transaction import Undo, hold_model_lock
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 # What is forgotten more is forgotten; its logarithm is still a number.
 LEAST_DISCOUNT = 1e-200

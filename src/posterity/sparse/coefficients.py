@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.guesses import did_you_mean
@@ -17,8 +17,6 @@ from posterity.linear.contrasts import Base
 from posterity.linear.ratios import add_ratios
 from posterity.sparse.contrasts import choose_level_bases, compare_levels
 from posterity.sparse.index import FeatureIndex
-
-Array = NDArray[np.float64]
 
 
 class Coefficients:

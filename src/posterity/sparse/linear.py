@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.arrays import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
 from posterity.likelihoods import Gaussian, Likelihood
@@ -17,8 +17,6 @@ from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.arrays import AnyArray, Array
 from posterity.distributions.categorical import Categorical, positions
 from posterity.generalized._labels import join_classes, read_labels
 from posterity.generalized._two_classes import TwoClasses
@@ -16,8 +17,7 @@ from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 # Nearer to 0 or 1 a difference from 1 has too few digits.
 FEW_DIGITS = 1e-5
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.arrays import Array
 from posterity.factor.usable import LARGEST
 from posterity.kernel.tables import Table, find_table, kind_of, type_of
 from posterity.kernel.values import read_float, read_floats
@@ -18,7 +19,6 @@ from posterity.linear.categories import MISSING, Missing
 from posterity.linear.keys import Keys, is_missing, list_labels, read_keys
 from posterity.linear.levels import find_missing, take_values, to_text
 
-Array = NDArray[np.float64]
 Levels = str | Sequence[str]  # "auto", "all", or names of columns
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from posterity.arrays import Array
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
@@ -21,7 +22,6 @@ from posterity.posteriors._wide import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
 
-Array = NDArray[np.float64]
 # Beyond, a rate is no number.
 LARGEST_LOG = 700.0
 
