@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import (
     Mixture,
     MultivariateMixture,

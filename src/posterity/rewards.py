@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.grouped import GroupedRegression
 
 # Parts of the rows, for linear models, and for others, of which there is a copy for each part.

@@ -11,7 +11,7 @@ from scipy.special import gammaln, log_expit, logsumexp
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._components import Components, components
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.generalized import (
     BayesianLogisticRegression,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.io.arrow import pa
 from posterity.io.learning import describe_predictions, name_columns
 from posterity.io.missing import Missing

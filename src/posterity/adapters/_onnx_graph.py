@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray
 from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors import LinearPosterior
 

@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev, hermite
 from scipy.special import erfcx
 
 from posterity.adapters._onnx_graph import Graph
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.likelihoods.moderation import LARGEST_SERIES_VARIANCE, SHARES, SLOPES
 
 N_NODES, DEGREE = 16, 20

@@ -12,7 +12,7 @@ from river.utils import dataframe
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._rows import NamedRows, check_values
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.linear.levels import is_category, read_words
 from posterity.linear.named import get_feature_names
 
@@ -69,7 +69,7 @@ class NamedFeatures:
     # Parameters that need one number for all features, because more may join.
     _SCALAR_PARAMETERS: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
 
-    def to_estimator(self) -> Any:
+    def to_estimator(self) -> Estimator:
         """A copy as posterity's own scikit-learn estimator, to save, plot, merge or export.
 
         Its features stand in the order in which they first came, sorted where they came together,

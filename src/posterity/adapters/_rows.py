@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._growth import widen_model
 from posterity.linear.base import LinearModel
 from posterity.noise import KnownNoise, LearnedNoise

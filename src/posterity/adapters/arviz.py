@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.adapters._draws import Draws, Rows, find_family
 from posterity.adapters._extras import require_module
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels

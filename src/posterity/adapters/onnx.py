@@ -15,7 +15,7 @@ from posterity.adapters._components import components
 from posterity.adapters._extras import require_module
 from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
 from posterity.adapters._onnx_probability import add_expected_labels
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import Normal, StudentT
 from posterity.distributions.affine_map import compute_affine_map
 from posterity.distributions.log_normal_counts import LARGEST_LOG_SD

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from posterity.adapters._extras import require_module
 from posterity.adapters._rows import NamedRows, Row, check_row, check_target
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from posterity.adapters._extras import require_module
-from posterity.arrays import Indices
+from posterity.aliases import DataFrame, Indices
 from posterity.forecasting import Forecast, Forecaster, Form
 
 require_module("sktime", "sktime")
@@ -104,7 +104,7 @@ class SktimeForecaster(BaseForecaster):
         index = fh.to_absolute_index(self.cutoff)
         return pd.Series(forecast.median()[steps], index=index, name=self._y.name)
 
-    def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> Any:
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> DataFrame:
         forecast, steps = self._forecast_to_last_step(fh, X)
         names = self._get_varnames()
         return pd.DataFrame(

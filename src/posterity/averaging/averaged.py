@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.averaging import inputs
 from posterity.averaging.base import LEARNED_ATTRIBUTES, AverageOfModels, collect_log_evidences
 from posterity.averaging.members import get_final_step, may_be_flat, transform_for_last

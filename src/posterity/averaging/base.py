@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.averaging import inputs
 from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
@@ -131,7 +131,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         effective = [float(get_final_step(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
 
-    def summary(self) -> Any:
+    def summary(self) -> DataFrame:
         """Table of the models: a pandas data frame with a row for each, the most probable first.
 
         Returns
@@ -170,7 +170,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         level: float = 0.95,
         size: int = 1000,
         rng: int | np.random.Generator | None = 0,
-    ) -> Any:
+    ) -> DataFrame:
         """Mean change of the expected target when one feature changes and the others stay the same.
 
         Over all models, each as probable as it is. Parameters and table as those of

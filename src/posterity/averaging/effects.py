@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.averaging import inputs
 from posterity.averaging.members import get_final_step, transform_for_last
 from posterity.distributions.joint_distribution import require_pandas
@@ -23,7 +23,7 @@ def average_effects(
     level: float,
     size: int,
     rng: int | np.random.Generator | None,
-) -> Any:
+) -> DataFrame:
     """As :meth:`AverageOfModels.average_effects` says."""
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")

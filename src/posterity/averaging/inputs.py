@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.kernel.tables import find_table, read_names
 from posterity.kernel.values import read_floats, read_scalar

@@ -12,7 +12,7 @@ from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.transaction import AtomicModel, atomic
 
 # Distance, in that of two places, within which a value is at one.

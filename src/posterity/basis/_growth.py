@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.basis._domain import SAME, DomainTransformer, join_ranges
 
 # Where this many rows are known, one does not widen the domain that is so many times its length

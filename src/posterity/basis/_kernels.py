@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._domain import check_positive
 
 # Smoothness nu; the squared exponential is its limit.

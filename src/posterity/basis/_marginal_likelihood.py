@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._kernels import SMOOTHNESS
 from posterity.kernel.values import read_floats
 

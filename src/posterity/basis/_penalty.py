@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.preprocessing import SplineTransformer
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.random import RandomState
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, join_columns, join_ranges
 from posterity.basis._growth import PLACES_EACH, GrowingDomain, match_columns, spread_evenly
 from posterity.basis._kernels import KERNELS, precisions

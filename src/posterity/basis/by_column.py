@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.basis._domain import DomainTransformer, check_row, join_columns, read_rows
 from posterity.basis.contract import Basis
 from posterity.transaction import AtomicModel, atomic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 @runtime_checkable

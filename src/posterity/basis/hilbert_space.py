@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, check_count, check_positive
 from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (

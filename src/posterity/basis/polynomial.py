@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import PolynomialFeatures
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._domain import DomainTransformer, check_choice, check_count
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtri, stdtrit
 from sklearn.utils import check_random_state
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, check_count
 from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.basis._domain import (
     LocalFunctions,
     check_choice,

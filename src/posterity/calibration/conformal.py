@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.averaging.members import get_final_step
 from posterity.calibration.prediction import ConformalPrediction
 from posterity.calibration.scores import PredictionScales
@@ -111,7 +111,7 @@ class Conformal(OnlineWrapper):
     0.95
     """
 
-    model: Any
+    model: Estimator
     _: KW_ONLY
     level: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)
     method: Literal["pid", "aci", "dtaci"] = "pid"

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
 from posterity.transaction import AtomicModel, atomic

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.calibration.scores import PredictionScales
 from posterity.distributions import LogNormalCounts
 
@@ -43,7 +43,7 @@ class ConformalPrediction:
     __slots__ = ("_units", "ends", "levels", "model")
 
     def __init__(
-        self, model: Any, levels: Array, ends: Array, units: PredictionScales | None = None
+        self, model: Estimator, levels: Array, ends: Array, units: PredictionScales | None = None
     ) -> None:
         self.model, self.levels, self.ends = model, levels, ends
         self._units = units

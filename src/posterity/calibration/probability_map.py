@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, find_bin
 
 # Rows between two maps. A map for each row would take as much memory as the rows themselves.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Estimator, Indices, Mask
 from posterity.averaging.members import get_final_step
 from posterity.calibration.probability_map import ProbabilityMap
 from posterity.calibration.recalibrated_distribution import WIDTHS, RecalibratedDistribution
@@ -71,7 +71,7 @@ class Recalibrated(OnlineWrapper):
     True
     """
 
-    def __init__(self, model: Any, *, memory: float = 500.0, trust: float = 100.0) -> None:
+    def __init__(self, model: Estimator, *, memory: float = 500.0, trust: float = 100.0) -> None:
         self.model = model
         self.memory = memory
         self.trust = trust

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtr
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Estimator, Indices
 from posterity.distributions.row_distribution import RowDistribution
 
 # Edges of the B bins, as probabilities: a normal's at every quarter of a standard deviation, and
@@ -56,7 +56,7 @@ class RecalibratedDistribution(RowDistribution):
 
     __slots__ = ("masses", "model", "which")
 
-    def __init__(self, model: Any, masses: Array, which: Indices) -> None:
+    def __init__(self, model: Estimator, masses: Array, which: Indices) -> None:
         self.model, self.masses, self.which = model, masses, which
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.distributions.location_scale import LocationScale
 from posterity.kernel import normal_scores, targets_at
 

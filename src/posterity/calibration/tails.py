@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.kernel import adapt, track
 
 # Rows that the starting scale counts for.

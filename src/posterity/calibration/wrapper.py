@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_c
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.averaging import inputs
 from posterity.averaging.members import (
     check_member,
@@ -42,7 +42,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     Subclasses say how the state begins, learns, and shapes a prediction.
     """
 
-    model: Any
+    model: Estimator
     model_: Any
     n_features_in_: int
     # None until something was learned: the class attribute stands in for a fresh wrapper's.
@@ -277,7 +277,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return self._state is not None
 
     @property
-    def _learned_model(self) -> Any:
+    def _learned_model(self) -> Estimator:
         """The model that learned."""
         if self._state is None:
             raise explain_unlearned(self)
@@ -351,5 +351,5 @@ def _predict_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
     return predictive
 
 
-def _name(model: Any) -> str:
+def _name(model: Estimator) -> str:
     return (model if isinstance(model, type) else type(model)).__name__.lower()

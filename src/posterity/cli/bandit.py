@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.cli.demo import write_png
 from posterity.cli.estimates import format_number, print_lines
 from posterity.cli.outputs import check_place

@@ -9,7 +9,7 @@ import click
 import numpy as np
 from scipy.special import expit
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Figure
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
@@ -96,7 +96,7 @@ def _print(predicted: dict[str, Array], y: Array, n_features: int) -> None:
     console.print(printed)
 
 
-def _figure(predicted: dict[str, Array], y: Array) -> Any:
+def _figure(predicted: dict[str, Array], y: Array) -> Figure:
     from posterity.plots._frame import COLOURS, MARKERS, figure_of, finish
 
     figure = figure_of(12.8, 6.4, "Clicks, each predicted before it was learned")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place

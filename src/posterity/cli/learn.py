@@ -11,6 +11,7 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
+from posterity.aliases import Document, Estimator
 from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.formula import learning_rows, make_formula_model, open_formula_table
@@ -80,7 +81,7 @@ def fit(settings: FitSettings) -> None:
     _print_summary(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
 
-def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
+def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> Document:
     """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = describe_format(settings.text)
@@ -173,7 +174,7 @@ def _read_file(
     return table
 
 
-def _write(kept: ModelFile, settings: FileSettings, notes: dict[str, Any]) -> None:
+def _write(kept: ModelFile, settings: FileSettings, notes: Document) -> None:
     if settings.output is None:
         kept.replace(notes)
     else:
@@ -181,13 +182,13 @@ def _write(kept: ModelFile, settings: FileSettings, notes: dict[str, Any]) -> No
         save(kept.model, settings.output, notes={**notes, "target": target})
 
 
-def _count_rows(means: ColumnMeans) -> dict[str, Any]:
+def _count_rows(means: ColumnMeans) -> Document:
     tallies = means.get_sums()
     return {"means": tallies} if tallies else {}
 
 
 def _learn_once(
-    table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
+    table: TableStream, model: Estimator, learn: Callable[..., object], *, quiet: bool
 ) -> None:
     n_learned = 0
     with progress_bar(table, quiet=quiet) as advance:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from posterity.aliases import Document
 from posterity.cli.estimates import format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
@@ -111,7 +112,7 @@ def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:
     return EstimateRow(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
 
 
-def _make_document(settings: Settings, found: WhatIf) -> dict[str, Any]:
+def _make_document(settings: Settings, found: WhatIf) -> Document:
     evaluation = found.evaluation
     return {
         "file": settings.file,

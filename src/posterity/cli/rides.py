@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from typing import Any
 
 import click
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Figure
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
@@ -68,7 +67,7 @@ def _write_data(data: str) -> None:
                "--dates calendar --missing level\n")  # fmt: skip
 
 
-def _figure(y: Array, low: Array, high: Array, predicted: Array) -> Any:
+def _figure(y: Array, low: Array, high: Array, predicted: Array) -> Figure:
     from posterity.plots._frame import COLOURS, figure_of, finish
 
     inside = (low <= y) & (y <= high)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray
 from posterity.forecasting.reading import ID, TARGET, TIME
 from posterity.io import TextFormat
 from posterity.io.columns import check_numbers, require

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from posterity.arrays import Mask
+from posterity.aliases import Document, Estimator, Mask
 from posterity.cli import text
 from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
@@ -43,9 +43,9 @@ def run(model: str, *, level: float, base: tuple[str, ...] = (), as_json: bool) 
         _print(document)
 
 
-def _make_document(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+def _make_document(kept: ModelFile, level: float, base: Base) -> Document:
     model = kept.model
-    document: dict[str, Any] = {
+    document: Document = {
         "file": kept.path,
         "class": type(model).__name__,
         **{name: _read_text(kept, name) for name in ("target", "missing", *ROLES)},
@@ -76,7 +76,7 @@ def _list_names(noted: Any) -> list[str]:
     return [str(name) for name in noted] if isinstance(noted, list | tuple) else []
 
 
-def _read_attribute(model: Any, name: str) -> Any:
+def _read_attribute(model: Estimator, name: str) -> Any:
     """What a model says, or the model inside it; None where neither says it."""
     for one in (model, getattr(model, "model_", None)):
         with contextlib.suppress(AttributeError, ValueError):
@@ -100,7 +100,7 @@ def _read_base(given: tuple[str, ...]) -> Base:
     return bases or None
 
 
-def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> Document:
     """The table of coefficients, of a model that has one."""
     model = kept.model
     kind = type(model)
@@ -113,7 +113,7 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
     return {"coefficients": [], "prior_std_learned": []}
 
 
-def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+def _describe_full(kept: ModelFile, level: float, base: Base) -> Document:
     contrasts = contrast_model(kept.model, base, _list_named_terms(kept))
     joint, each = kept.model._compare(contrasts)
     return {
@@ -147,7 +147,7 @@ def _find_learned_target(kept: ModelFile) -> str:
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 
-def _name_quantity(model: Any, target: str) -> str:
+def _name_quantity(model: Estimator, target: str) -> str:
     """The name of the quantity that the coefficients predict."""
     if hasattr(model, "classes_"):
         first, *others = [str(label) for label in model.classes_]
@@ -161,7 +161,7 @@ def _name_quantity(model: Any, target: str) -> str:
     return f"the log of the expected {target}" if counts else target
 
 
-def _format_learned_prior(model: Any) -> list[float | None]:
+def _format_learned_prior(model: Estimator) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
     precision = given.get("prior_precision")
@@ -179,7 +179,7 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     ]
 
 
-def _find_shown(model: Any, count: int) -> Mask:
+def _find_shown(model: Estimator, count: int) -> Mask:
     """(count,) which coefficients are shown: all but those of levels that never came."""
     categories = getattr(model, "categories_", None)
     if categories is None or count == 1:  # one for all
@@ -188,7 +188,7 @@ def _find_shown(model: Any, count: int) -> Mask:
     return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
-def _coefficients(joint: Any, each: list[RowDistribution], level: float) -> list[dict[str, Any]]:
+def _coefficients(joint: Any, each: list[RowDistribution], level: float) -> list[Document]:
     labels = [f"{label}: " for label in getattr(joint, "labels", ())] or [""]
     return [
         {
@@ -209,7 +209,7 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: Document) -> None:
     console = text.console()
     target = "" if document["target"] is None else f", predicts {document['target']}"
     console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
@@ -237,7 +237,7 @@ def _print(document: dict[str, Any]) -> None:
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 
 
-def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _collect_facts(document: Document) -> list[tuple[str, str]]:
     settings = document["settings"]
     forgets = bool(settings.get("forgetting"))
     facts = [
@@ -265,7 +265,7 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value not in ("", "?")]
 
 
-def _prior(document: dict[str, Any]) -> str:
+def _prior(document: Document) -> str:
     """The prior as set, and the learned values in increasing order."""
     given = str(document["settings"].get("prior_precision", ""))
     learned = [value for value in document["prior_std_learned"] if value is not None]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from posterity.aliases import Document, Estimator
 from posterity.cli.tables import TableSettings
 from posterity.words import parse_one
 
@@ -58,7 +59,7 @@ class ModelSettings(TableSettings):
 
 def build_wide(
     settings: ModelSettings, *, noise_precision: float | None, noise: str, **common: Any
-) -> Any:
+) -> Estimator:
     """The estimator of many features.
 
     Raises
@@ -108,7 +109,7 @@ def open_wide_table(settings: ModelSettings, path: str, *, labels: bool) -> Any:
     return open_wide(path, goal, reading, columns=columns, text=settings.text)
 
 
-def describe_wide(model: Any, level: float) -> dict[str, Any]:
+def describe_wide(model: Estimator, level: float) -> Document:
     """The coefficients that are furthest from 0 in units of their std, and each column's prior."""
     mean, std = model.coef_, model.coef_std_
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import AnyArray, Array, Indices
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.kernel.tables import find_table, take_rows
 from posterity.kernel.values import read_floats
 from posterity.linear.offsets import RateOffsets

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:

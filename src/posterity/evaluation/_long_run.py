@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 # Waves that the variance is taken from, and those that stand against the slowest of them.
 FEWEST_COSINES, MOST_COSINES, ALL_COSINES = 4, 12, 36

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from posterity import kernel
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.distributions import Categorical, Normal, StudentT
 
 # An interval may be narrower than the digits of its ends: a target as near as that is inside.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evaluation._row_scores import row_scores
 
 Column = Array | Mask

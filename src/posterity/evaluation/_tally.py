@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.pit import N_BINS, count_bins
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import refuse_nothing

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evaluation import _scores as column
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.slices import SliceSums

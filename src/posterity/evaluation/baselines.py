@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from posterity import kernel
-from posterity.arrays import Array
+from posterity.aliases import Array, Document
 from posterity.distributions import StudentT
 from posterity.evaluation import _scores as column
 from posterity.evaluation._row_scores import row_scores
@@ -159,7 +158,7 @@ class BaselineLedger:
     def __init__(self, delay: int, period: int | None) -> None:
         # The newest target known is that of the row before, or as many more ago as there is delay.
         newest = delay + 1
-        self._runs: dict[str, Any] = {
+        self._runs: Document = {
             "mean so far": _RunningMean(newest),
             "last value": _LastValue(newest, newest),
         }

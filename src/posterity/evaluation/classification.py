@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import AnyArray, Array, Mask
+from posterity.aliases import AnyArray, Array, Document, Estimator, Mask
 from posterity.evaluation._batches import (
     limit_batches,
     locate_rows,
@@ -107,7 +107,7 @@ class ClassificationResult:
     n_impossible: int
     along: ClassStretches = field(repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
         return {
             **pick_plain(self, *SCORES, "no_change"),
@@ -134,7 +134,7 @@ class ClassificationResult:
 
 
 def progressive_classification(
-    model: Any,
+    model: Estimator,
     stream: Any,
     y: Any = None,
     *,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.evaluation._batches import Batch, limit_batches, refuse_nothing
 
 FEWEST_ROWS = 32
@@ -41,7 +41,7 @@ class CoefficientPath:
 
 
 def follow_coefficients(
-    model: Any,
+    model: Estimator,
     stream: Any,
     y: Any = None,
     *,
@@ -149,7 +149,7 @@ class CoefficientFollower:
     """
 
     def __init__(
-        self, model: Any, points: int, expected_rows: Callable[[], float], level: float = 0.95
+        self, model: Estimator, points: int, expected_rows: Callable[[], float], level: float = 0.95
     ) -> None:
         _check_followed(model)
         self._model = model
@@ -188,7 +188,7 @@ class CoefficientFollower:
         return self._notes.path()
 
 
-def _check_followed(model: Any) -> None:
+def _check_followed(model: Estimator) -> None:
     if not hasattr(type(model), "posterior_"):
         raise TypeError(
             f"{type(model).__name__} has no posterior_, so there are no coefficients to follow: "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame, Document
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._tables import count_rows, to_plain
 
@@ -96,7 +95,7 @@ class Comparison:
         behind = self.differences.tolist()
         return tuple("best" if nats == 0.0 else strength(nats) for nats in behind)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON."""
         return {
             "score": self.score,
@@ -106,7 +105,7 @@ class Comparison:
             "models": to_plain(self._rows()),
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame with a row for each model, the best first.
 
         Raises
@@ -139,7 +138,7 @@ class Comparison:
         """The models, best first."""
         return np.argsort(-self.log_scores, kind="stable").tolist()
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Document]:
         columns = {
             "log_score": self.log_scores.tolist(),
             "difference": self.differences.tolist(),

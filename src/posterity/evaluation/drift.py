@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evaluation.stretches import Stretches
 
 # A smaller rise does not matter, however sure it is.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
@@ -38,7 +38,7 @@ LOSSES = {
 class _Learner:
     """A copy of a model, or of a pipeline whose steps are fitted on the first batch."""
 
-    def __init__(self, name: str, model: Any) -> None:
+    def __init__(self, name: str, model: Estimator) -> None:
         check_member(name, model, ("predict_then_learn",))
         self.name, self.model = name, copy_unfitted(model)
         self._began = False

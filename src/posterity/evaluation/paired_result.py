@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Axes, DataFrame, Document
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._long_run import estimate_standard_error
 from posterity.evaluation._tables import count_rows, html_table, to_plain
@@ -145,7 +145,7 @@ class PairedComparison:
         error = self.between(one, other).standard_error * np.sqrt(self.n_rows / known)
         return mean, error
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON."""
         return {
             "loss": self.loss,
@@ -157,7 +157,7 @@ class PairedComparison:
             ],
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame with a row for each model, the best first.
 
         Raises
@@ -168,7 +168,7 @@ class PairedComparison:
         pandas = require_pandas("to_frame", "to_dict()")
         return pandas.DataFrame(self._rows()).set_index("name")
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how far each model is behind the best along time; returns matplotlib Axes."""
         from posterity.plots import plot_differences
 
@@ -205,7 +205,7 @@ class PairedComparison:
             for row in self._rows()
         ]
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Document]:
         """Each model against the best, best first."""
         best, means = self.best, self.mean_losses
         rows = []

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Document, Estimator
 from posterity.evaluation._batches import limit_batches, refuse_nothing
 from posterity.evaluation._tables import to_plain
 
@@ -49,14 +49,14 @@ class QuantileResult:
         known = 0.0 < self.baseline_loss < math.inf
         return 1.0 - self.pinball_loss / self.baseline_loss if known else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, and None for what is not finite."""
-        plain: dict[str, Any] = to_plain({**asdict(self), "skill": self.skill})
+        plain: Document = to_plain({**asdict(self), "skill": self.skill})
         return plain
 
 
 def progressive_quantiles(
-    model: Any, stream: Any, y: Any = None, *, progress: Callable[[int], object] | None = None
+    model: Estimator, stream: Any, y: Any = None, *, progress: Callable[[int], object] | None = None
 ) -> QuantileResult:
     """Score a model of a quantile on a stream; each row is predicted before it is learned.
 

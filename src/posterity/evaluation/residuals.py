@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 
 MOST_ROWS = 800
 N_NEIGHBOURHOODS = 12

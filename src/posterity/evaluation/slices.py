@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evaluation._scores import Column, n_columns
 from posterity.kernel.tables import find_table
 

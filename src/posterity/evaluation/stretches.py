@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 @dataclass(frozen=True, eq=False)

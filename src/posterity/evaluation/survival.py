@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Document, Estimator, Mask
 from posterity.distributions.guesses import tell_call
 from posterity.distributions.pit import PIT, count_bins
 from posterity.evaluation._batches import (
@@ -88,9 +88,9 @@ class SurvivalScores:
     n_rows: int
     n_events: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
-        plain: dict[str, Any] = to_plain({**asdict(self), "pit": self.pit.histogram()})
+        plain: Document = to_plain({**asdict(self), "pit": self.pit.histogram()})
         return plain
 
 
@@ -151,7 +151,7 @@ def score_survival(
 
 
 def progressive_survival(
-    model: Any,
+    model: Estimator,
     stream: Any,
     y: Any = None,
     *,

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 
 # Rows and columns of the lower triangle's entries.
 Lower = tuple[Indices, Indices]

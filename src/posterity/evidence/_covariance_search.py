@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence._covariance_prior import CovariancePrior, Lower
 
 # A deviance that is worse than any.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
 from posterity.evidence._group_frame import Frame, triangulate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.distributions.triangles import solve_triangle
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.groups import EtaScale, GroupSample

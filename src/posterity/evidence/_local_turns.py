@@ -38,7 +38,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import softmax
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.distributions.triangles import solve_triangle
 from posterity.evidence._shared_scale import (
     LOG_SHARES,

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import log_expit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.hyperprior import EXPONENT
 
 # Probability that all scales are alike.

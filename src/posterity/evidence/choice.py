@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.columns import SMALLEST, FeatureScales, compute_precisions
 from posterity.factor import Factor
 from posterity.noise import Noise

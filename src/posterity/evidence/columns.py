@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
 
 # A centred column smaller than this, relative to the column, is a constant but for rounding.

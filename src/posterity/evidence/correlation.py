@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.joint_prediction import correlations_of
 from posterity.noise import Noise
 

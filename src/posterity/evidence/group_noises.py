@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence._group_deviance import MeansRegression, triangulate_groups
 from posterity.evidence._group_frame import Frame
 from posterity.evidence.group_variances import (

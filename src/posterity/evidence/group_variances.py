@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import gammaln, stdtr, stdtrit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.groups import GroupSample, SharedPrior
 from posterity.factor.grouped import GroupBank
 from posterity.noise import Noise

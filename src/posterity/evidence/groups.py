@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor import Factor
 
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     LARGEST,

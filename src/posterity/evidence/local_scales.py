@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,

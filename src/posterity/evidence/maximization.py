@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.spectrum import Spectrum

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.integration import Integrated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dstev
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 # Values that vary less than this are constant.
 CONSTANT_TOLERANCE = 1e-7

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     LARGEST,

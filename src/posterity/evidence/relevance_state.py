@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln, log_expit
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.noise import Noise
 
 # Background: log of the signal variance of all features together, over the noise's. Slab: the log

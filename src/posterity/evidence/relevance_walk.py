@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.evidence.relevance_state import (
     BACKGROUNDS,
     SLABS,

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence._group_deviance import (
     MeansRegression,
     compute_expected_root,

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from scipy.special import gammaln
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.columns import read_rows
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, Noise

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.columns import LARGEST
 from posterity.factor.dummies import find_dummies
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
 from posterity.evidence.correlation import compute_correlations

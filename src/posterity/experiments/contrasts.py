@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.sequential import sequence_radius
 

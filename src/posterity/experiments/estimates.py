@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
@@ -175,7 +175,7 @@ class Estimates:
         """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame, one row for each arm.
 
         Raises
@@ -253,7 +253,7 @@ class Estimates:
         branch.level = level
         return branch
 
-    def effects_over_time(self) -> Any:
+    def effects_over_time(self) -> DataFrame:
         """A pandas data frame of each arm's effect as rows came: rows, arm, effect, low, high.
 
         Raises

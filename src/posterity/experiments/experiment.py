@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.distributions.guesses import TellsCalls, TellsNames, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
@@ -111,7 +111,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
     def __init__(
         self,
         arms: Sequence[Any],
-        model: Any = None,
+        model: Estimator = None,
         *,
         allocation: Mapping[Any, float] | Literal["given"] | None = None,
         stop: Stop | None = None,

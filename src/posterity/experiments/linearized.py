@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 
 # Rows of all arms together that each arm's sums begin with.
 _START = 20.0

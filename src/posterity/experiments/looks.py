@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.joint_distribution import require_pandas
 
 # By how much rows grow between two looks that are kept, so that a million rows have some 700.
@@ -32,7 +32,7 @@ def keep_look(looks: tuple[Look, ...], look: Look) -> tuple[Look, ...]:
     return (*looks, look)
 
 
-def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> Any:
+def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> DataFrame:
     """A pandas data frame of looks: rows, arm, effect, low, high."""
     columns = {
         "rows": np.repeat([look.rows for look in looks], len(arms)),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, Self
 
+from posterity.aliases import DataFrame
 from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.experiment import Experiment
@@ -246,7 +247,7 @@ class Metrics(TellsCalls, TellsNames):
             ]
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame, one row for each metric and pair of arms, as ``pairs_``.
 
         Raises

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions._digits import count_decimals, round_rows
 
 # How many times the rows so far a sentence tells anyone to wait for.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 
 # What counts and their expectations start from: rows' worth of agreement.
 _START = 100.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.linearized import Linearized
@@ -135,7 +135,7 @@ class Segments:
         """True if two segments at least have estimates."""
         return int(np.isfinite(self.variances).sum()) > 1
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame: segment, rows, the estimate alone, and effect, low and high.
 
         Raises

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 @dataclass(frozen=True)

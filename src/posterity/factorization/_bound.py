@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import digamma, expit, gammaln, log_expit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factorization._sweeps import compute_moments
 from posterity.factorization.posterior import FactorizationPosterior
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factorization._bound import (
     compute_bound,
     compute_logistic_curvature,

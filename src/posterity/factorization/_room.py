@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray
 
 
 def copy_with_room(array: AnyArray, size: int) -> AnyArray:

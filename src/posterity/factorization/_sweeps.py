@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 
 Codes = Indices
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 class Units(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.categorical import Categorical, positions
 from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner

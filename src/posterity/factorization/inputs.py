@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import AnyArray, Array, Indices
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.factor.usable import LARGEST
 from posterity.grouped.index import KeyIndex
 from posterity.kernel.tables import find_table

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factorization._learning import sweep
 from posterity.factorization._units import Units
 from posterity.factorization.inputs import find_numeric_columns, make_row, read_columns, read_sides

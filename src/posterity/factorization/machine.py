@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import Normal, StudentT
 from posterity.distributions._limits import interval_ends
 from posterity.factor.usable import LARGEST

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtri
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.factorization._room import copy_with_room, extend
 from posterity.factorization._sweeps import LevelWeights, append_prior, compute_moments
 from posterity.kernel import MachineRows

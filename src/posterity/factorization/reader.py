@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils import Tags
 
-from posterity.arrays import AnyArray, Array, Indices
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.distributions.guesses import tell_call
 from posterity.factor.usable import LARGEST
 from posterity.factorization._units import Units

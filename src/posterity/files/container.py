@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray, Document
 from posterity.files.errors import ModelFileError
 from posterity.safety import check_memory
 
@@ -49,7 +49,7 @@ def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
     """The file of a document (JSON) and of arrays, C-contiguous and of a type in ``DTYPES``."""
     # Wide types first, as safetensors does: every array is aligned to its own type.
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
-    header: dict[str, Any] = {"__metadata__": {"sha256": "0" * _DIGITS, "posterity": document}}
+    header: Document = {"__metadata__": {"sha256": "0" * _DIGITS, "posterity": document}}
     end = 0
     for name in names:
         start, end = end, end + arrays[name].nbytes

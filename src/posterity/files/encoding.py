@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank

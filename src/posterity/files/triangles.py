@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from posterity import kernel
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.factor.packed import places as _places
 from posterity.factor.usable import LARGEST_IN_TRIANGLE
 from posterity.files.ranges import LARGEST, SMALLEST

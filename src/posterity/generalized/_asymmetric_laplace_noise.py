@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtri, stdtrit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.generalized._interior_point import (
     GAP_TOLERANCE,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows
@@ -99,7 +99,7 @@ class Classifier(GeneralizedModel):
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         if self._multiclass_posterior is not None:
             return normal
         # With the first class as the second one the posterior is of minus the coefficients.

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import stdtrit
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 # Large is safe, small is efficient.
 GAMMA = 0.3

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.generalized_linear import GeneralizedRegression
@@ -203,7 +203,7 @@ class CountRegression(GeneralizedRegression):
 
     def predict_distribution(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> Any:
+    ) -> RowDistribution:
         """Distribution of new counts, integrated over the posterior: one a row of ``X``.
 
         Examples

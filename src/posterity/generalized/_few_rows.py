@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import polygamma
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.generalized._matching import invert_trigamma
 from posterity.generalized._working_noise import Rows, Spread

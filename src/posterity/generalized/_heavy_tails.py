@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence.columns import mean_squares

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._start import ModeFit, StoredRows, WarmStart
 from posterity.generalized._working_noise import Spread

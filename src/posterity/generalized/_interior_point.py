@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Rows, solution

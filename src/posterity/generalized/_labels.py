@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
-from posterity.arrays import AnyArray
+from posterity.aliases import AnyArray
 from posterity.distributions.categorical import positions
 from posterity.kernel.values import refuse_masked
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import polygamma
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._core import compute_laplace_core
 from posterity.generalized._matched_noise import GROSS, MatchedNoise

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._core import compute_t_core
 from posterity.generalized._matched_noise import GROSS
 from posterity.generalized._noise_tally import NoiseSums, OneStepScales

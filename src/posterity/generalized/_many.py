@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear.strategies import begin_forgetting, choose_strategy

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
 from posterity.generalized._interior_point import (
     GAP_TOLERANCE,

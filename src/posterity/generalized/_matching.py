@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.generalized._core import compute_core_variance

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._core import GAMMA, compute_core_variance, compute_core_weights
 from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
 

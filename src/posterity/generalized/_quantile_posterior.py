@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import cholesky
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import MultivariateNormal, Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.generalized._heavy_tails_row import HeavyTailedPath, run_all
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.aliases import DataFrame
 from posterity.distributions.guesses import tell_call
 from posterity.linear.inputs import read_points, read_weights
 
@@ -17,7 +18,7 @@ class HasRelativities:
     @tell_call
     def relativities(
         self: Any, X: Any, exposure: ArrayLike | None = None, level: float = 0.95
-    ) -> Any:
+    ) -> DataFrame:
         """Tariff table: the levels of each factor, as ratios to the one of most exposure.
 
         Parameters

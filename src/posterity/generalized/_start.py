@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.evidence import Choice
 from posterity.factor import Factor
 from posterity.generalized._few_rows import (

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import StudentT
 from posterity.generalized._core import compute_t_core
 from posterity.generalized._matched_noise import MatchedNoise

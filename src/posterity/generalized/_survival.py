@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.kernel.values import read_floats
 from posterity.likelihoods.censored import score_ends

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.factor import NotInFactorError
 from posterity.generalized._matched_noise import GROSS
 from posterity.generalized._noise_tally import NoiseSums

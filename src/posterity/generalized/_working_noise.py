@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from posterity import kernel
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor

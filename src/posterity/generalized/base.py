@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
@@ -140,7 +140,7 @@ class GeneralizedModel(LinearEstimator):
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         return self._posterior.correct(columns, normal, shift, of_rows=of_rows)
 
     def _eta_draws(
@@ -150,7 +150,7 @@ class GeneralizedModel(LinearEstimator):
         draws = super()._eta_draws(X, size, rng, added)
         rows, shift = self._prepare_rows(X, added)
         normal = self._joint().project(rows, shift)
-        corrected = self._correct(rows, normal, shift)
+        corrected: Any = self._correct(rows, normal, shift)
         if corrected is normal:
             return draws
         bent = corrected.bent

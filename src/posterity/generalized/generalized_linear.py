@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.bent_log import make_bent_log
 from posterity.distributions.row_distribution import RowDistribution

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
 from posterity.generalized._classifier import Classifier

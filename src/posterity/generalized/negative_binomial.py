@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from posterity.generalized._count_regression import CountRegression
 from posterity.likelihoods import NegativeBinomial
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

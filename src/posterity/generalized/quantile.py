@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import Mixture, Normal
 from posterity.distributions._limits import interval_ends
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.transformed import NODE_SHARES, NODES
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Estimator
 from posterity.generalized._growth import widen_model
 
 Row = Mapping[str, float]
@@ -58,7 +59,7 @@ class VaryingFeatures(BaseEstimator):
     model_: Any
 
     def __init__(
-        self, model: Any, *, unknown: Literal["grow", "ignore", "refuse"] = "grow"
+        self, model: Estimator, *, unknown: Literal["grow", "ignore", "refuse"] = "grow"
     ) -> None:
         self.model = model
         self.unknown = unknown

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Indices
+from posterity.aliases import Indices
 from posterity.io.arrow import pa
 from posterity.io.conversions import as_days
 

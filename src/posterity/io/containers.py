@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-from posterity.arrays import AnyArray, Indices
+from posterity.aliases import AnyArray, DataFrame, Indices
 from posterity.io.arrow import pa
 
 Output = Literal["same", "arrow", "pandas", "polars", "numpy"]
@@ -40,7 +40,7 @@ def _numpy(rows: Indices, columns: Columns) -> dict[str, AnyArray]:
     return {"row": rows, **columns}
 
 
-def _pandas(index: Any, rows: Indices, columns: Columns) -> Any:
+def _pandas(index: Any, rows: Indices, columns: Columns) -> DataFrame:
     import pandas as pd
 
     return pd.DataFrame(dict(columns), index=rows if index is None else index[rows])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.io.arrow import pa
 
 # The level of what is missing, where that is a level.

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.io.arrow import pa
 from posterity.io.calendar import Codes, part_codes
 from posterity.io.conversions import MISSING, as_numbers, encode_text

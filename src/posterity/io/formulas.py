@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.io.errors import TableError, explain_empty
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
@@ -36,7 +36,7 @@ class FormulaStream:
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")
         self.n_skipped = 0
 
-    def matrix(self, frame: Any) -> Any:
+    def matrix(self, frame: Any) -> DataFrame:
         """The columns (n, m) of the terms, of a data frame to predict; NaN where one is missing.
 
         Raises
@@ -63,7 +63,7 @@ class FormulaStream:
                 rows = slice(start, start + self._batch_rows)
                 yield type(X)(values[rows], columns=X.columns), target[rows]
 
-    def _drop_intercept(self, matrix: Any) -> Any:
+    def _drop_intercept(self, matrix: Any) -> DataFrame:
         return matrix[list(self.feature_names)]
 
 
@@ -169,7 +169,7 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
     return {name for name in present if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula)}
 
 
-def _make_matrices(formula: str, frame: Any) -> Any:
+def _make_matrices(formula: str, frame: Any) -> DataFrame:
     try:
         return _import_formulaic().model_matrix(formula, frame, na_action="ignore")
     except Exception as error:
@@ -177,7 +177,7 @@ def _make_matrices(formula: str, frame: Any) -> Any:
         raise TableError(f"the formula {formula!r} does not fit the table: {message}") from error
 
 
-def _apply_formula_again(spec: Any, frame: Any) -> Any:
+def _apply_formula_again(spec: Any, frame: Any) -> DataFrame:
     try:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
@@ -188,7 +188,7 @@ def _apply_formula_again(spec: Any, frame: Any) -> Any:
         ) from error
 
 
-def _convert_to_pandas(frame: Any) -> Any:
+def _convert_to_pandas(frame: Any) -> DataFrame:
     if hasattr(frame, "iloc"):
         return frame
     if hasattr(frame, "to_pandas"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.io.arrow import pa
 from posterity.io.conversions import as_floats
 from posterity.io.encoders import Encoder

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.io.arrow import pa
 from posterity.io.columns import Dates, Encoding, Learned
 from posterity.io.containers import Output, make_container

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.factor.usable import LARGEST
 from posterity.io.errors import Cure, TableError
 from posterity.kernel.values import is_word

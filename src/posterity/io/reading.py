@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, as_numbers

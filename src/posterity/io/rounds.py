@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import AnyArray, Array, Indices, Mask
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.io._ahead import read_ahead
 from posterity.io.arrow import pa
 from posterity.io.columns import (

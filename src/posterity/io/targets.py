@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import AnyArray, Array, Indices
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, encode_text, get_codes, is_text

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from posterity.arrays import Mask
+from posterity.aliases import Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING

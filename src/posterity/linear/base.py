@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions.mixing import mix_table
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
@@ -98,7 +98,9 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         names = self._column_names(self._posterior.n_coefficients - self._offset)
         return (*["intercept"] * self._offset, *map(str, names))
 
-    def summary(self, level: float = 0.95, *, X: TableLike | None = None, base: Base = None) -> Any:
+    def summary(
+        self, level: float = 0.95, *, X: TableLike | None = None, base: Base = None
+    ) -> DataFrame:
         """Table of the coefficients: a pandas data frame with a row for each.
 
         A feature that has not varied in any row yet has an infinite standard deviation. A level of
@@ -227,7 +229,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         """``normal``, the distribution of sums of coefficients, where that is not quite right."""
         return normal
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.basis._domain import join_columns
 from posterity.posteriors.new_columns import ChangedColumns, JoinedColumns, NewColumns
 from posterity.safety import check_memory

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, kind_of, read_names, type_of
 from posterity.kernel.values import is_word, read_floats

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis import Basis
 from posterity.basis.contract import Bases
 from posterity.forgetting.words import read_forgetting

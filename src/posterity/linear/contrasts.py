@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions.combinations import Combinations
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.categories import Categories

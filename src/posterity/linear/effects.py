@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
@@ -34,7 +34,7 @@ def average_effects(
     size: int,
     rng: int | np.random.Generator | None,
     how: dict[str, Any],
-) -> Any:
+) -> DataFrame:
     """As :meth:`LinearReader.average_effects` says."""
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")
@@ -65,7 +65,7 @@ def table_of_effects(
     label: str | None = None,
     categories: Categories | None = None,
     domains: Mapping[int, tuple[float, float]] | None = None,
-) -> Any:
+) -> DataFrame:
     """A row for each feature: what ``effects`` says of the rows before and after it changes.
 
     Of a category it is a row for each level but the first, which is where it changes from. Rows

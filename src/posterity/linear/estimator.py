@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor import Rows
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.usable import check_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.kernel.columns import Columns, is_readable
 from posterity.kernel.tables import find_table, type_of
 

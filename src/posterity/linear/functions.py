@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.basis import AutoBasis, Basis, ByColumn
 from posterity.basis.by_column import join_bases, reaching, varying
 from posterity.basis.contract import Bases

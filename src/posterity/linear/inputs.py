@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.rows import as_columns
 from posterity.factor.usable import (
     LARGEST,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import AnyArray, Indices, Mask
+from posterity.aliases import AnyArray, Indices, Mask
 from posterity.factor.grouped_rows import number_keys
 from posterity.kernel.values import is_label
 

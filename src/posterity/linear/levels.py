@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Indices, Mask
+from posterity.aliases import Indices, Mask
 from posterity.kernel.tables import kind_of, type_of
 from posterity.linear.categories import MISSING, Missing, sort_levels
 from posterity.linear.keys import is_missing, list_labels, read_keys

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.safety import check_memory
 

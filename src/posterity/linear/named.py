@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 
 
 def get_feature_names(model: BaseEstimator) -> Any:

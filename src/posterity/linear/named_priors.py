@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from posterity.distributions import Normal
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.values import is_word
 
-Array = NDArray[np.float64]
 Names = Callable[[], Sequence[str]]
 
 _EXAMPLE = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"

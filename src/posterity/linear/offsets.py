@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.linear.inputs import expand_to_rows
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
@@ -199,7 +199,7 @@ class LinearReader(Explains, LinearModel):
         size: int = 1000,
         rng: int | np.random.Generator | None = 0,
         **how: Any,
-    ) -> Any:
+    ) -> DataFrame:
         """Mean change of the expected target when one feature changes and the others stay the same.
 
         In units of the target: of labels the change of the probability, of counts that of the

@@ -13,8 +13,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
@@ -69,7 +70,9 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return distribution.mean(), distribution.std()
         return self._posterior.predict_mean(self._read_points(X))
 
-    def predict_distribution(self, X: TableLike, *, times: ArrayLike | None = None) -> Any:
+    def predict_distribution(
+        self, X: TableLike, *, times: ArrayLike | None = None
+    ) -> RowDistribution:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
         ``times`` is when they come, as in :meth:`predict`.
@@ -128,7 +131,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return np.stack([interval_ends(one, level) for one in each], axis=1)
         return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
-    def leave_one_out(self, X: TableLike, y: TableLike) -> Any:
+    def leave_one_out(self, X: TableLike, y: TableLike) -> RowDistribution:
         """Distribution of each row's target given all other rows, in closed form.
 
         Its ``logpdf(y)`` adds up to the expected log predictive density of leave-one-out cross

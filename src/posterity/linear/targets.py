@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.kernel.values import read_floats, read_scalar
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.likelihoods import Bernoulli
 from posterity.model.design import Design
 from posterity.model.engines import TermRows

@@ -9,7 +9,7 @@ from scipy.interpolate import RBFInterpolator
 from scipy.special import gammainccinv, ndtri
 from scipy.stats import qmc
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.posteriors._sparse_fit import Reading
 from posterity.posteriors._sparse_terms import Terms
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import BSpline
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.linear.keys import Keys, list_labels
 from posterity.model.factors import Factor, Frame, check_finite, compute_numbers
 from posterity.model.formula import LEAST_SPLINES, MOST_SPLINES, Curve

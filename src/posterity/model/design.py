@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array, Indices, Mask
+from posterity.aliases import Array, Indices, Mask
 from posterity.likelihoods.censored import ends_of
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys, select_labels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.likelihoods import Likelihood
 from posterity.linear.categories import Categories, Category
 from posterity.linear.effects import table_of_effects
@@ -24,7 +24,9 @@ SHARES = SHARES / SHARES.sum()
 STEP = 1e-4
 
 
-def average_effects(engine: TermRows, design: Design, data: Any, per: str, level: float) -> Any:
+def average_effects(
+    engine: TermRows, design: Design, data: Any, per: str, level: float
+) -> DataFrame:
     """A row for each column of fixed effects and curves, and each of its levels but the first.
 
     The mean over rows of ``E[y | x + step] - E[y | x]`` (Gelman & Pardoe 2007), with the variance

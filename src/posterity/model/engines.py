@@ -10,10 +10,11 @@ from typing import Any, Literal, Self, cast
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixing import mix_predictions
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
@@ -91,7 +92,7 @@ class TermRows(TermParameters, ExactModel):
         """Distribution of new observations, one a row."""
         return self._mix(self._observe, *self._eta(X))
 
-    def predict_mean_distribution(self, X: DesignRows) -> Any:
+    def predict_mean_distribution(self, X: DesignRows) -> RowDistribution:
         """Distribution of the expected targets: what is not known of them, without the noise."""
         mean, variance = self._eta(X)
         if self.learned_noise is not None:  # as of a new observation without its own noise, the 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import KDTree
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, DataFrame, Indices
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.model.components import Points, find_points
@@ -21,7 +21,7 @@ from posterity.model.moments import Moments
 from posterity.posteriors._sparse_fit import Reading
 
 
-def explain_variance(engine: TermRows, design: Design, level: float) -> Any:
+def explain_variance(engine: TermRows, design: Design, level: float) -> DataFrame:
     """Marginal and conditional R2, and the intraclass correlation of each group."""
     posterior = engine._posterior
     check_level(level)

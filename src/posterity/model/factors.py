@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, kind_of, type_of
 from posterity.kernel.values import read_floats

@@ -8,13 +8,13 @@ their shifts, what is left has the covariance C = (I - S T)^-1 S and the mean
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, DataFrame, Indices
 from posterity.distributions import StudentT
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.likelihoods import Likelihood
@@ -80,7 +80,9 @@ class LeftOut(NamedTuple):
     together: Array
 
 
-def list_left_out(engine: TermRows, given: Observations, by: str | None, keys: Keys | None) -> Any:
+def list_left_out(
+    engine: TermRows, given: Observations, by: str | None, keys: Keys | None
+) -> DataFrame:
     """Table of rows, each predicted from all but it, or but those with the same of ``keys``."""
     posterior = engine._posterior
     rows = Learned.of(posterior, given)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.keys import list_labels
 from posterity.model.design import Column, Design, sort_labels

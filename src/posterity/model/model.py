@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags
 
-from posterity.arrays import Array
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.guesses import TellsCalls
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
@@ -238,7 +238,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         by: str | None = None,
-    ) -> Any:
+    ) -> DataFrame:
         """Table of rows (pandas), each predicted from all others, or from all other groups.
 
         Parameters

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Estimator
 from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
 from posterity.off_policy.expectations import BeforeLearning, ByFolds, Expectations, Nothing
 from posterity.off_policy.log import Log
@@ -200,7 +200,7 @@ def evaluate(
 
 
 def _choose_expectations(
-    log: Log, settings: _EvaluationSettings, model: Any, folds: int | None
+    log: Log, settings: _EvaluationSettings, model: Estimator, folds: int | None
 ) -> Expectations:
     n_arms, ends = len(log.arms), settings.reward_range
     if WITHOUT_MODEL.issuperset(settings.methods):

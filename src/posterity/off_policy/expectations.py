@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Estimator, Indices
 from posterity.io.rounds import MOST_ROWS, Rounds, iterate_pieces
 from posterity.rewards import RewardModel, reward_model
 
@@ -41,7 +40,7 @@ class BeforeLearning(Expectations):
     def __init__(
         self,
         log: Iterable[Rounds],
-        model: Any,
+        model: Estimator,
         n_arms: int,
         reward_range: tuple[float, float] | None = None,
         *,
@@ -78,7 +77,7 @@ class ByFolds(Expectations):
     def __init__(
         self,
         log: Iterable[Rounds],
-        model: Any,
+        model: Estimator,
         n_arms: int,
         folds: int,
         reward_range: tuple[float, float] | None = None,
@@ -117,7 +116,7 @@ class Nothing(Expectations):
 
 
 def predict_before_learning(
-    log: Iterable[Rounds], model: Any, n_arms: int
+    log: Iterable[Rounds], model: Estimator, n_arms: int
 ) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
     for piece, expected in BeforeLearning(log, model, n_arms):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from posterity.arrays import AnyArray, Array, Mask
+from posterity.aliases import AnyArray, Array, Estimator, Mask
 from posterity.bandits import Bandit, Greedy
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
@@ -47,7 +47,7 @@ def learn(
     log: Log,
     policy: Any = None,
     *,
-    model: Any = None,
+    model: Estimator = None,
     sharing: Any = None,
     weighting: Weighting = "none",
     reward_model: Any = None,
@@ -120,14 +120,14 @@ def learn(
 _Learned = tuple[Array, AnyArray, Array, Array | None]
 
 
-def _as_they_are(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _as_they_are(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names = as_labels(log.arms)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
         yield some.X, names[some.arms], some.rewards, None
 
 
-def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _over_propensities(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names, (scale, _) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
@@ -135,7 +135,7 @@ def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned
         yield some.X, names[some.arms], some.rewards, weights
 
 
-def _doubly_robust(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _doubly_robust(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names, (_, effective) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     n_arms = len(names)
     for rounds, expected in predict_before_learning(log, model, n_arms):
@@ -176,7 +176,7 @@ def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
     return scale, scale * total / max(n, 1)
 
 
-def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
+def _compute_gain(log: Log, bandit: Bandit, model: Estimator, guard: float) -> tuple[float, float]:
     """Return the value less the logged rewards, on the rows held out, and its lower bound."""
     sums, target = Ratio(estimate_correction), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in predict_before_learning(log, model, len(log.arms)):

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Document
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.rounds import RoundColumns, Rounds, find_arms, open_rounds, read_rewards
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
-
-Array = NDArray[np.float64]
 
 
 class Log:
@@ -231,7 +230,7 @@ class Log:
 
     # ---- out -------------------------------------------------------------------------------------
 
-    def to_obp(self) -> dict[str, Any]:
+    def to_obp(self) -> Document:
         """The whole log as Open Bandit Pipeline's dictionary of arrays.
 
         Examples

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.kernel import moderated_sums
 from posterity.off_policy.targets import EvaluatedDecisions
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.io.rounds import Rounds
 from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.off_policy.targets import EvaluatedDecisions

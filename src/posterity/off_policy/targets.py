@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions.affine_map import compute_affine_map
 
 

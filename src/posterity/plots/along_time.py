@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Axes, Figure
 from posterity.plots._frame import (
     COLOURS,
     MARKERS,
@@ -21,11 +21,6 @@ from posterity.plots._frame import (
     write_percent,
 )
 from posterity.plots.calibration import plot_calibration, plot_pit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _POINTS = 24
 

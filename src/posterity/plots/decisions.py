@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Figure
 from posterity.plots._frame import COLOURS, STYLES, figure_of, remove_frame
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot_decisions(rewards: Array, largest: Array, uniform: float, title: str) -> Figure:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posterity.arrays import Array
+from posterity.aliases import Array, Figure
 from posterity.plots._frame import figure_of, look, remove_frame
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot_errors(errors: Mapping[str, Array], change: tuple[int, int], title: str) -> Figure:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import Array, Mask
+from posterity.aliases import Array, Axes, Estimator, Mask
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.plots._along import require_part, split_steps
@@ -24,9 +24,6 @@ from posterity.plots._frame import (
 from posterity.plots._steps import find_units, name_columns
 from posterity.plots.intervals import MOST_NAMED, draw_intervals
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
@@ -39,7 +36,7 @@ DRAWN_LEVEL, CONTOUR_LEVEL = (
 
 @draws("fit", "model.fit(X, y)")
 def plot_posterior_density(
-    model: Any,
+    model: Estimator,
     ax: Axes | None = None,
     *,
     coefficients: tuple[int | str, int | str] = (0, 1),
@@ -131,7 +128,7 @@ def plot_posterior_density(
 
 @draws("fit", "model.fit(X, y)")
 def plot_coefficients(
-    model: Any,
+    model: Estimator,
     ax: Axes | None = None,
     *,
     levels: tuple[float, float] = (0.5, 0.95),
@@ -221,7 +218,7 @@ def plot_coefficients(
 
 
 def _marginals_of(
-    model: Any, target: int | str | None, base: Any
+    model: Estimator, target: int | str | None, base: Any
 ) -> tuple[Any, RowDistribution, Any]:
     """Names and distributions of what is shown, of one target; what they stand for."""
     if hasattr(model, "shared_posterior_"):
@@ -246,7 +243,7 @@ def _choose_target(joint: Any, target: int | str | None) -> Any:
     return joint.marginal(target)
 
 
-def _effect_scales(model: Any, places: Any, count: int) -> Array:
+def _effect_scales(model: Estimator, places: Any, count: int) -> Array:
     """(p,) standard deviations of the features of what is shown; 1 for the intercept."""
     scales = np.asarray(model.feature_scales_)
     if np.isnan(scales).any():
@@ -268,7 +265,7 @@ def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[fl
     return top, np.exp(log_density - top).reshape(len(up), len(across))
 
 
-def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) -> None:
+def _draw_contours(ax: Axes, pair: Joint, top: float, levels: Sequence[float]) -> None:
     """Contours on a grid of their own: one over the axes may be too coarse for them."""
     (left, right), (low, high) = pair.interval(CONTOUR_LEVEL)
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting import CoherentForecast, Forecast, Forecaster
 from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.steps import StepsAhead

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 
 OUTLIER_SDS = 20.0  # standard deviations
 DUPLICATE_CORRELATION = 0.9999

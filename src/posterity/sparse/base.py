@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from posterity.arrays import Array, Indices
+from posterity.aliases import Array, Indices
 from posterity.linear.categories import sort_levels
 from posterity.linear.contrasts import Base, Term, choose_bases
 from posterity.sparse.index import UNNAMED, FeatureIndex

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from posterity.arrays import AnyArray, Array
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.categorical import Categorical, positions
 from posterity.generalized._labels import join_classes, read_labels
 from posterity.generalized._two_classes import TwoClasses

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.kernel.tables import Table, find_table, kind_of, type_of
 from posterity.kernel.values import read_float, read_floats

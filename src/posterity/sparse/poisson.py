@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
@@ -170,7 +170,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
 
     def predict_distribution(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> Any:
+    ) -> RowDistribution:
         """Distribution of new counts, one a row."""
         return self._likelihood().predictive(*self._log_rates(X, offset, exposure))
 
@@ -245,7 +245,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     def _target(self, y: Any) -> float | None:
         return float(y) if type(y) is int and 0 <= y <= MOST_COUNT else None
 
-    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> RowDistribution:
         mean, variance, scores, *_ = moments.swapaxes(0, 1)
         return self._likelihood().predictive(
             *match_moments(mean, variance, hypothesis_weights(scores))

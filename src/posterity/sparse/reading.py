@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from posterity.arrays import Array
+from posterity.aliases import Array
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._wide import Pairs, match_moments

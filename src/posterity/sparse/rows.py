@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from posterity.arrays import AnyArray, Array, Indices
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.linear.matrices import check_matrix
 from posterity.posteriors._centres import FULL_MATRIX, Centres
 from posterity.posteriors._sparse_rows import SparseRows
