@@ -48,6 +48,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2))
     >>> rate = np.exp(1.0 + X @ [0.3, -0.2])
