@@ -114,7 +114,7 @@ class NamedFeatures:
         made._rows.columns = {name: column for column, name in enumerate(names)}
         return made
 
-    def _add_features(self, names: Any) -> None:
+    def _add_features(self, names: object) -> None:
         """Have a column for each of these features."""
         if self._rows.has_learned:
             self._rows.grow(names)

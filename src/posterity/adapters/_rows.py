@@ -79,7 +79,7 @@ class NamedRows(Generic[Model]):
         """True if there is a posterior: something was learned."""
         return self.model._posterior_or_none is not None
 
-    def begin(self, names: Any) -> None:
+    def begin(self, names: object) -> None:
         """Start from the prior over these features."""
         self.name(names)
         self.model._set_features(len(self.columns), None)

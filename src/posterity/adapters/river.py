@@ -330,7 +330,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         predictions = [labels[k] for k in best] if labels else [None] * len(frame)
         return dataframe.to_native_series(predictions, name=None, like=frame)
 
-    def _probabilities(self, frame: Any) -> tuple[list[Any], Array]:
+    def _probabilities(self, frame: object) -> tuple[list[Any], Array]:
         """The labels so far, and their probabilities (n, K)."""
         names, values = read_columns(frame)
         rows = self._rows
@@ -343,7 +343,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])
         return model.classes_.tolist(), model.predict_proba(known)
 
-    def _add_features(self, names: Any) -> None:
+    def _add_features(self, names: object) -> None:
         """Have a column for each of these features; the estimator begins with its first label."""
         if self._rows.has_learned:
             self._rows.grow(names)

@@ -56,7 +56,7 @@ class Rows:
 # ---- parameters ----------------------------------------------------------------------------------
 
 
-def are_named(models: Any) -> bool:
+def are_named(models: object) -> bool:
     """Return True if models are given as (name, estimator)."""
     return isinstance(models, list | tuple) and all(
         isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)

@@ -224,7 +224,7 @@ def reaching(basis: Any, X: Array, known: float = 0.0, at: Any = slice(None)) ->
     return basis.reaching(X[:, at], known) if hasattr(basis, "reaching") else basis
 
 
-def join_bases(one: Any, other: Any) -> Any:
+def join_bases(one: object, other: object) -> Any:
     """Return the basis that reaches as far as both, which have the same parameters, if it can."""
     return one.joined(other) if hasattr(one, "joined") else one
 

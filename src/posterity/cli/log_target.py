@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import is_classifier
 
@@ -75,7 +76,7 @@ class LoggedModel:
         self._model = model
 
     def predict_then_learn(
-        self, X: Any, y: Any, sample_weight: Any = None, **how: Any
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
     ) -> RowDistribution:
         """Predict and learn as the model does, for targets themselves."""
         return DistributionOfExp(self._model.predict_then_learn(X, logs(y), sample_weight, **how))

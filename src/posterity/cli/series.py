@@ -92,7 +92,7 @@ class Frame:
     def __init__(
         self,
         columns: dict[str, AnyArray],
-        time_type: Any = None,
+        time_type: object = None,
         notes: Sequence[str] = (),
         regions: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
@@ -152,7 +152,7 @@ def _keep_months(table: Any, name: str, source: Source) -> Any:
     return table.set_column(place, name, pa.chunked_array([first, *chunks]))
 
 
-def as_typed(times: AnyArray, time_type: Any) -> Any:
+def as_typed(times: AnyArray, time_type: object) -> Any:
     """Times as an Arrow column of the type they were read as, for tables to be joined by."""
     if time_type is not None and (
         pa.types.is_temporal(time_type) or pa.types.is_integer(time_type)
@@ -176,7 +176,7 @@ def _plain(column: Any) -> AnyArray:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _names(column: Any) -> AnyArray:
+def _names(column: object) -> AnyArray:
     """Names of series: whole numbers as such, though CSV files have no whole numbers."""
     names = _plain(column)
     if names.dtype.kind == "f" and np.isfinite(names).all() and (names == np.round(names)).all():

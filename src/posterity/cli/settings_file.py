@@ -108,7 +108,7 @@ def _check_choices(path: str, common: Document, known: dict[str, dict[str, click
             raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
 
 
-def _format_value(option: click.Option, value: Any) -> Any:
+def _format_value(option: click.Option, value: object) -> Any:
     """A value as it would come from the command line: lists of names with commas between."""
     if option.multiple:
         return value if isinstance(value, list) else [value]

@@ -72,7 +72,7 @@ def _read_text(kept: ModelFile, name: str) -> str | None:
     return noted if isinstance(noted, str) else None
 
 
-def _list_names(noted: Any) -> list[str]:
+def _list_names(noted: object) -> list[str]:
     return [str(name) for name in noted] if isinstance(noted, list | tuple) else []
 
 

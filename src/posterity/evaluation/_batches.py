@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from posterity.aliases import AnyArray, Array, Indices
 from posterity.kernel.tables import find_table, take_rows
@@ -75,9 +76,9 @@ def read_labels(y: Any, number: int) -> AnyArray:
 
 
 def limit_batches(
-    stream: Any,
+    stream: object,
     y: Any,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     batch_rows: int,
     added: RateOffsets | None = None,
     read: Callable[[Any, int], AnyArray] = read_numbers,
@@ -134,7 +135,7 @@ def note_refusals(note: str) -> Iterator[None]:
 
 
 def _slice_batches(
-    stream: Any, y: Any, sample_weight: Any, added: RateOffsets | None
+    stream: object, y: Any, sample_weight: ArrayLike | None, added: RateOffsets | None
 ) -> Iterable[Any]:
     if y is not None:
         return [(stream, y, sample_weight, None, None if added is None else added.read(len(y)))]
@@ -167,7 +168,7 @@ def _is_text(targets: AnyArray) -> bool:
     return isinstance(next(iter(targets.flat), 0.0), str)
 
 
-def _check_batch(batch: Any, number: int, read: Callable[[Any, int], AnyArray]) -> Batch:
+def _check_batch(batch: object, number: int, read: Callable[[Any, int], AnyArray]) -> Batch:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4, 5):
         raise ValueError(
             f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
@@ -186,7 +187,7 @@ def _check_batch(batch: Any, number: int, read: Callable[[Any, int], AnyArray]) 
     return Batch(X, y, *(_read(name, values, y, number) for name, values in beside))
 
 
-def _read(name: str, values: Any, y: Array, number: int) -> Array | None:
+def _read(name: str, values: object, y: Array, number: int) -> Array | None:
     """Numbers (n,), one for each row, or None."""
     if values is None:
         return None

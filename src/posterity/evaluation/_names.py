@@ -59,7 +59,7 @@ def _format_parameters(model: Estimator) -> dict[str, str]:
     }
 
 
-def _holds_estimators(value: Any) -> bool:
+def _holds_estimators(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_estimators(item) for item in value)
     return hasattr(value, "get_params")

@@ -41,7 +41,7 @@ def count_rows(n: int) -> str:
     return "1 row" if n == 1 else f"{n:,} rows"
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """What JSON holds: lists for arrays, None for numbers that are not finite, text as keys.
 
     Examples

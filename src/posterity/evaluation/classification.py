@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.aliases import AnyArray, Array, Document, Estimator, Mask
 from posterity.evaluation._batches import (
@@ -135,11 +135,11 @@ class ClassificationResult:
 
 def progressive_classification(
     model: Estimator,
-    stream: Any,
+    stream: object,
     y: Any = None,
     *,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ClassificationResult:
     """Score the predicted labels of a stream, each predicted before its row was learned.

@@ -9,7 +9,7 @@ from sys import maxsize
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from posterity.aliases import Array, Estimator
 from posterity.evaluation._batches import Batch, limit_batches, refuse_nothing
@@ -42,12 +42,12 @@ class CoefficientPath:
 
 def follow_coefficients(
     model: Estimator,
-    stream: Any,
+    stream: object,
     y: Any = None,
     *,
     points: int = 100,
     level: float = 0.95,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> CoefficientPath:
     """Learn a stream, and record the model's coefficients along the way.
 

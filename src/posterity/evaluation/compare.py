@@ -44,9 +44,9 @@ def compare(
     *,
     score: str = "evidence",
     prior_weights: ArrayLike | None = None,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     batch_rows: int = 16384,
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:

@@ -8,6 +8,7 @@ from itertools import tee
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from posterity.aliases import Array, Estimator
 from posterity.averaging.members import (
@@ -61,9 +62,9 @@ def compare_predictions(
     period: int | None = None,
     slices: Sliced | None = None,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> PairedComparison:
     """Compare models along a stream, with standard errors of their differences.

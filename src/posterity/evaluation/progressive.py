@@ -9,6 +9,7 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from posterity.aliases import Estimator
@@ -29,7 +30,7 @@ from posterity.linear.offsets import RateOffsets
 
 def progressive_validation(
     model: Estimator,
-    stream: Any,
+    stream: object,
     y: Any = None,
     *,
     levels: Sequence[float] = (0.95,),
@@ -38,9 +39,9 @@ def progressive_validation(
     slices: Sliced | None = None,
     follow: int = 0,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ValidationResult:
     """Score the predictions of a stream, each made before its row was learned.

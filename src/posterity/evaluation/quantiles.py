@@ -56,7 +56,11 @@ class QuantileResult:
 
 
 def progressive_quantiles(
-    model: Estimator, stream: Any, y: Any = None, *, progress: Callable[[int], object] | None = None
+    model: Estimator,
+    stream: object,
+    y: Any = None,
+    *,
+    progress: Callable[[int], object] | None = None,
 ) -> QuantileResult:
     """Score a model of a quantile on a stream; each row is predicted before it is learned.
 

@@ -170,7 +170,7 @@ class SliceLedger:
         return SliceSums(self._edges, self._sums.copy(), levels)
 
 
-def _check_edges(feature: Any, edges: ArrayLike) -> Array:
+def _check_edges(feature: object, edges: ArrayLike) -> Array:
     checked = np.asarray(edges, dtype=np.float64)
     if checked.ndim != 1 or not np.all(np.isfinite(checked)) or np.any(np.diff(checked) <= 0.0):
         raise ValueError(

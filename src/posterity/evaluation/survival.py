@@ -152,12 +152,12 @@ def score_survival(
 
 def progressive_survival(
     model: Estimator,
-    stream: Any,
+    stream: object,
     y: Any = None,
     *,
     times: ArrayLike | None = None,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> SurvivalScores:
     """Score the predicted lifetimes of a stream, each predicted before its row was learned.

@@ -173,7 +173,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
     @atomic
     def observe(
         self,
-        table: Any,
+        table: object,
         *,
         arm: str = "arm",
         reward: str = "reward",
@@ -372,7 +372,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
         return branch
 
 
-def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
+def _shares(allocation: object, arms: Sequence[Any]) -> Array | None:
     """(K,) shares of arms; None where each row brings its own."""
     if allocation is None:
         return np.full(len(arms), 1.0 / len(arms))

@@ -148,7 +148,9 @@ class Metrics(TellsCalls, TellsNames):
         )
 
     @atomic
-    def observe(self, table: Any, *, per: Mapping[str, str] | None = None, **columns: Any) -> Self:
+    def observe(
+        self, table: object, *, per: Mapping[str, str] | None = None, **columns: Any
+    ) -> Self:
         """Learn rows of a table: each metric is a column of it.
 
         Parameters
@@ -263,5 +265,5 @@ class Metrics(TellsCalls, TellsNames):
         return require_pandas("to_frame").DataFrame(rows)
 
 
-def _is_change(allowed: Any) -> bool:
+def _is_change(allowed: object) -> bool:
     return isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0

@@ -96,7 +96,7 @@ def find_numeric_columns(
     return places
 
 
-def read_numbers(column: Any, name: str) -> Array:
+def read_numbers(column: object, name: str) -> Array:
     """(n,) numbers of a column; refused where they are not finite, or too large to square."""
     numbers = read_floats(column, name)
     bad = ~(np.abs(numbers) <= LARGEST)

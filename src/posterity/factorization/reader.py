@@ -43,7 +43,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     @tell_call
     def recommend(
         self,
-        user: Any,
+        user: object,
         k: int = 10,
         *,
         policy: Literal["mean", "draw"] | float = "mean",

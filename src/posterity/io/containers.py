@@ -13,7 +13,7 @@ Columns = Mapping[str, AnyArray]
 Wrap = Callable[[Indices, Columns], Any]
 
 
-def make_container(table: Any, output: Output) -> Wrap:
+def make_container(table: object, output: Output) -> Wrap:
     """Return the function that makes a container of row numbers (n,) and columns (n,).
 
     Raises ``ValueError`` for an output that there is not.

@@ -36,7 +36,7 @@ class FormulaStream:
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")
         self.n_skipped = 0
 
-    def matrix(self, frame: Any) -> DataFrame:
+    def matrix(self, frame: object) -> DataFrame:
         """The columns (n, m) of the terms, of a data frame to predict; NaN where one is missing.
 
         Raises
@@ -80,7 +80,7 @@ class _ValueNames:
 
 
 def open_formula(
-    table: Any,
+    table: object,
     formula: str,
     *,
     batch_rows: int = BATCH_ROWS,
@@ -169,7 +169,7 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
     return {name for name in present if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula)}
 
 
-def _make_matrices(formula: str, frame: Any) -> DataFrame:
+def _make_matrices(formula: str, frame: object) -> DataFrame:
     try:
         return _import_formulaic().model_matrix(formula, frame, na_action="ignore")
     except Exception as error:
@@ -188,7 +188,7 @@ def _apply_formula_again(spec: Any, frame: Any) -> DataFrame:
         ) from error
 
 
-def _convert_to_pandas(frame: Any) -> DataFrame:
+def _convert_to_pandas(frame: object) -> DataFrame:
     if hasattr(frame, "iloc"):
         return frame
     if hasattr(frame, "to_pandas"):

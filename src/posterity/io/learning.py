@@ -30,7 +30,7 @@ Levels = Mapping[str, Sequence[str]] | Literal["fixed", "growing", "model"]
 
 def learn_stream(
     model: Model,
-    table: Any,
+    table: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -169,7 +169,7 @@ def learn_stream(
 
 def predict_stream(
     model: BaseEstimator,
-    table: Any,
+    table: object,
     *,
     level: float | None = None,
     quantiles: Sequence[float] = (),

@@ -167,7 +167,7 @@ class RoundTable:
     """
 
     def __init__(
-        self, table: Any, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
+        self, table: object, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
     ) -> None:
         self._table, self._columns, self.arms = table, columns, arms
         self._stream = stream
@@ -232,7 +232,7 @@ class RoundTable:
 
 
 def open_rounds(
-    table: Any,
+    table: object,
     columns: RoundColumns,
     *,
     arms: Sequence[Any] | None = None,
@@ -308,7 +308,7 @@ def iterate_pieces(
             start, seen = start + len(piece), seen + len(piece)
 
 
-def read_arms(table: Any, arm: str) -> tuple[Any, ...]:
+def read_arms(table: object, arm: str) -> tuple[Any, ...]:
     """Names of the arms in a column of a table that can be read again, in order."""
     source = open_any(table)
     require([arm], list(source.schema.names), "arm")

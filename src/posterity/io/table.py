@@ -273,7 +273,7 @@ class TableStream:
 
 
 def open_table(
-    table: Any,
+    table: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -447,7 +447,7 @@ def open_first(
 
 
 def open_rows(
-    table: Any,
+    table: object,
     names: Sequence[str],
     reading: ReadSettings,
     *,
@@ -470,7 +470,7 @@ def open_rows(
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
-def open_any(table: Any, text: TextFormat | None = None) -> Source:
+def open_any(table: object, text: TextFormat | None = None) -> Source:
     """A source, of a path or of anything that holds a table."""
     if isinstance(table, Source):
         return table

@@ -99,7 +99,7 @@ def find_lifetime(target: str | None) -> tuple[str, ...]:
 YES, NO = ("yes", "y", "true", "ja", "oui"), ("no", "n", "false", "nein", "non")
 
 
-def read_yes_and_no(value: Any) -> Any:
+def read_yes_and_no(value: object) -> Any:
     """Return 1.0 for yes and 0.0 for no, in capitals or not; anything else as it is.
 
     Examples

@@ -202,7 +202,7 @@ def _refuse_other_tables(X: Any) -> None:
         )
 
 
-def _is_plain(values: Any, ndim: int) -> bool:
+def _is_plain(values: object, ndim: int) -> bool:
     """Return True for an array of floats: to look closer would cost more than a fit."""
     return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == ndim
 

@@ -63,7 +63,7 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
     return Keys(numbers, list(zip(*parts, strict=True)), kinds)
 
 
-def key_of(value: Any, n_parts: int, name: str = "group") -> Keys:
+def key_of(value: object, n_parts: int, name: str = "group") -> Keys:
     """The key of one row; a tuple where a key has several parts."""
     parts = list(value) if n_parts > 1 and isinstance(value, tuple | list) else [value]
     return read_keys([[part] for part in parts], [name] * len(parts))
@@ -195,7 +195,7 @@ def _number_by_appearance(codes: AnyArray, labels: list[Any], name: str) -> Keys
     return Keys(numbers, labels, (kind,))
 
 
-def _to_python_scalar(label: Any) -> Any:
+def _to_python_scalar(label: object) -> Any:
     """Python's own value for a scalar of NumPy's."""
     if isinstance(label, np.datetime64):
         return label.astype(_MICROSECONDS).item()
@@ -232,7 +232,7 @@ def _find_first_rows(numbers: Numbers, count: int) -> Indices:
     return first
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Return True for a key, or a part of one, that is not known."""
     if isinstance(label, tuple):
         return any(map(is_missing, label))

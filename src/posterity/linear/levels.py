@@ -31,7 +31,7 @@ def is_category(column: Any) -> bool:
     return kind in ("text", "categories")
 
 
-def read_words(column: Any, name: str, missing: Missing) -> Words:
+def read_words(column: object, name: str, missing: Missing) -> Words:
     """The words of a column: as its type lists them, or else those that it has, sorted.
 
     Raises
@@ -62,7 +62,7 @@ def read_words(column: Any, name: str, missing: Missing) -> Words:
     return Words(places[codes], levels)
 
 
-def to_text(label: Any) -> str:
+def to_text(label: object) -> str:
     """The name of a level; that of a whole number is the same in whatever type it comes.
 
     Examples
@@ -89,7 +89,7 @@ def read_listed(column: Any) -> tuple[Indices, list[Any]] | None:
     return None
 
 
-def _read_values(column: Any, name: str) -> tuple[Indices, list[Any]]:
+def _read_values(column: object, name: str) -> tuple[Indices, list[Any]]:
     """Places, -1 of what is missing, among the values that there are."""
     gone = find_missing(column)
     there = column if not gone.any() else take_values(column, ~gone)
@@ -116,7 +116,7 @@ def find_missing(column: Any) -> Mask:
     return np.array([is_missing(value) for value in column.tolist()], dtype=bool)
 
 
-def take_values(column: Any, some: Mask) -> list[Any]:
+def take_values(column: object, some: Mask) -> list[Any]:
     """Values of Python's own types at ``some`` (n,) rows."""
     names = ("to_pylist", "to_list", "tolist")
     method = next(getattr(column, name) for name in names if hasattr(column, name))

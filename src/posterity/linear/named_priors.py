@@ -59,7 +59,7 @@ def _by_name(parameter: str, given: Any, names: Names, *, intercept: bool) -> tu
     return values[:-1], float(values[-1])
 
 
-def _refuse_unknown(parameter: str, name: Any, columns: list[str]) -> str:
+def _refuse_unknown(parameter: str, name: object, columns: list[str]) -> str:
     if name == INTERCEPT:
         return f"{parameter} names the intercept, but fit_intercept is False: leave it out"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""

@@ -13,7 +13,7 @@ from posterity.model.engines import TermRows
 from posterity.sparse.parts import Part
 
 
-def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
+def check_rows(design: Design, frame: object, engine: TermRows) -> None:
     """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
     rows, noisy = design.read(frame), engine.learned_noise is not None
     sure = noisy or (engine.likelihood == Bernoulli() and design.formula.trials is None)

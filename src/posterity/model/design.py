@@ -107,7 +107,7 @@ class Design:
                 found += [Column(line, (), (), line) for line in lines]
         return [*found, *(Column(name, (), (), name) for name in self._find_brought())]
 
-    def begin(self, data: Any) -> Design:
+    def begin(self, data: object) -> Design:
         """The design of these first rows."""
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
         if not frame.n:
@@ -160,7 +160,7 @@ class Design:
             offset += check_values(compute_numbers(get_argument(node, frame), frame), str(node))
         return DesignRows(frame.n, parts, offset)
 
-    def read_targets(self, data: Any, given: Any) -> tuple[Any, Array | None]:
+    def read_targets(self, data: object, given: Any) -> tuple[Any, Array | None]:
         """Targets of rows, those that are ``given`` or the formula's, and their trials, if any."""
         frame, formula = Frame.of(data, self.text), self.formula
         trials = None if formula.trials is None else compute_numbers(formula.trials, frame)
@@ -306,7 +306,7 @@ def sort_labels(given: Sequence[Any], order: Sequence[Any] = ()) -> list[Any]:
     return sorted(found, key=lambda label: places.get(label, len(places)))
 
 
-def _find_level(factor: Factor, label: Any) -> Mask:
+def _find_level(factor: Factor, label: object) -> Mask:
     assert factor.keys is not None
     own = np.array([one == label for one in list_labels(factor.keys.labels)], dtype=bool)
     return np.asarray(own[factor.keys.numbers])

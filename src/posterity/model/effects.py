@@ -25,7 +25,7 @@ STEP = 1e-4
 
 
 def average_effects(
-    engine: TermRows, design: Design, data: Any, per: str, level: float
+    engine: TermRows, design: Design, data: object, per: str, level: float
 ) -> DataFrame:
     """A row for each column of fixed effects and curves, and each of its levels but the first.
 

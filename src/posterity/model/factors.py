@@ -45,7 +45,7 @@ class Frame:
     formula: str
 
     @classmethod
-    def of(cls, data: Any, formula: str) -> Frame:
+    def of(cls, data: object, formula: str) -> Frame:
         """The columns of what a user gives."""
         table = find_table(data)
         columns = table.by_name() if table is not None else data

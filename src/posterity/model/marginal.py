@@ -38,7 +38,7 @@ class Marginal:
             )
         self.name, self.labels = name, self.levels[name]
 
-    def place(self, level: Any) -> int:
+    def place(self, level: object) -> int:
         """Where a level is among the labels."""
         if level not in self.labels:
             shown = ", ".join(map(repr, self.labels[:20]))

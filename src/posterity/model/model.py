@@ -117,7 +117,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return "_engine" in vars(self)
 
     @hold_model_lock
-    def fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these rows, starting from the prior.
 
         Parameters
@@ -143,7 +143,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     @hold_model_lock
     def partial_fit(
-        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn these rows too; parameters as in :meth:`fit`. Levels may be new.
 
@@ -172,7 +172,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     @hold_model_lock
     def predict_then_learn(
-        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Any:
         """Predict each row from rows before it, then learn them: the distributions, one a row.
 
@@ -196,7 +196,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return in_sequence(predicted)
 
     @hold_model_lock
-    def unlearn(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def unlearn(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows back: what is left is the model of the other rows, up to rounding.
 
         Raises
@@ -233,7 +233,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     def leave_one_out(
         self,
-        frame: Any,
+        frame: object,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -285,7 +285,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, frame: Any) -> Array:
+    def predict(self, frame: object) -> Array:
         """(n,) expected targets: numbers, counts, or probabilities of the second label.
 
         Examples
@@ -297,12 +297,16 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         """
         return self._fitted.expect(self._read(frame))
 
-    def predict_distribution(self, frame: Any) -> Any:
+    def predict_distribution(self, frame: object) -> Any:
         """Distribution of new observations, one a row."""
         return self._fitted.predict_distribution(self._read(frame))
 
     def predict_interval(
-        self, frame: Any, level: float = 0.95, *, of: Literal["observation", "mean"] | None = None
+        self,
+        frame: object,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] | None = None,
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
@@ -313,11 +317,11 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _read(self, frame: Any) -> DesignRows:
+    def _read(self, frame: object) -> DesignRows:
         self._fitted  # noqa: B018
         return self._design.read(frame)
 
-    def _begin(self, frame: Any) -> tuple[Design, TermRows]:
+    def _begin(self, frame: object) -> tuple[Design, TermRows]:
         """The design of these first rows, and a model that knows nothing."""
         if (read_formula(self.formula).trials is not None) != (self.likelihood == "binomial"):
             raise ValueError(
@@ -346,7 +350,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return design, engine
 
     def _learn(
-        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+        self, design: Design, engine: TermRows, frame: object, y: Any, weights: ArrayLike | None
     ) -> TermRows:
         """Have the engine learn rows; where they are learned in turns, a copy of it."""
         turns = self._make_rows(design, engine, frame, y, weights)
@@ -357,7 +361,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return engine
 
     def _make_rows(
-        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+        self, design: Design, engine: TermRows, frame: object, y: Any, weights: ArrayLike | None
     ) -> list[tuple[Any, RateOffsets]]:
         """Rows with targets and weights, and offsets; of trials successes, and then failures."""
         rows = design.read(frame)

@@ -162,7 +162,7 @@ class ModelReader(TellsNames):
         table.index = marginal.labels
         return add_expected(self._engine, table)
 
-    def contrast(self, factor: str, one: Any, other: Any, level: float = 0.95) -> DataFrame:
+    def contrast(self, factor: str, one: object, other: object, level: float = 0.95) -> DataFrame:
         """Table of the difference of two marginal means (pandas), labelled "one - other".
 
         Of labels and counts with the ratio of odds or rates. Parameters and errors as in
@@ -185,7 +185,7 @@ class ModelReader(TellsNames):
         return add_ratios(table, self._engine._likelihood().ratio)
 
     def average_effects(
-        self, frame: Any, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
+        self, frame: object, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
     ) -> DataFrame:
         """Mean change of the expected target when one column changes and the others stay the same.
 
@@ -261,7 +261,7 @@ class ModelReader(TellsNames):
             self.formula, self._engine, [*tables, self.explained_variance(level)], level
         )
 
-    def predict_proba(self, frame: Any) -> Array:
+    def predict_proba(self, frame: object) -> Array:
         """(n, k) probabilities of labels, in the order of ``classes_``, or of ratings from 0 on.
 
         Examples
@@ -280,7 +280,7 @@ class ModelReader(TellsNames):
         """The labels, sorted; an attribute of models of two labels alone."""
         return self._fitted.classes_
 
-    def score(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log predictive density of the rows' targets: the larger, the better.
 
         Parameters as in :meth:`fit`; of successes of trials that of a label.

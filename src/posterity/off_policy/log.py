@@ -70,7 +70,7 @@ class Log:
     @classmethod
     def open(
         cls,
-        table: Any,
+        table: object,
         *,
         arm: str = "arm",
         reward: str = "reward",

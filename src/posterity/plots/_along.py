@@ -168,7 +168,7 @@ class Feature:
         return self.put(table, x)
 
 
-def _find_typical(column: Any) -> Any:
+def _find_typical(column: object) -> Any:
     """The median of numbers; else the commonest value."""
     values = np.asarray(column)
     if values.dtype.kind in "fiu":

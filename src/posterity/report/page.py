@@ -74,7 +74,7 @@ class Html(str):
     __slots__ = ()
 
 
-def text(value: Any) -> Html:
+def text(value: object) -> Html:
     """Return any value as text.
 
     Examples

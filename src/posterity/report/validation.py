@@ -374,7 +374,7 @@ HEADINGS = {
 }
 
 
-def _format_cell(value: Any) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, int):
