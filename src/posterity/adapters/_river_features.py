@@ -103,7 +103,7 @@ class NamedFeatures:
             raise ValueError(
                 "the model's features have no names: let it learn from data frames or mappings"
             )
-        if hasattr(model, "categories_"):
+        if model._categories is not None:
             raise ValueError(
                 "the model takes some features as categories, and river's estimators take numbers: "
                 "code them by river's OneHotEncoder"

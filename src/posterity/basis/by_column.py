@@ -185,9 +185,10 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _get_precisions(self, at: list[int], basis: Any) -> Array:
         if basis is None:
             return self.precisions_[None, at]
-        if hasattr(basis, "prior_precisions"):
-            return np.asarray(basis.prior_precisions(), dtype=np.float64)
-        return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
+        shapes = get_prior_shapes(basis)
+        if shapes is None:
+            return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
+        return shapes
 
     def _fit_each(self, basis: Any, X: Array, columns: list[int], y: Any) -> Any:
         if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
@@ -236,12 +237,20 @@ def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:
     return [at for at in columns if np.ptp(X[:, at]) > 0.0]
 
 
+def get_prior_shapes(basis: Any) -> Array | None:
+    """(L, m) prior precisions that the basis brings, if it does."""
+    if not hasattr(basis, "prior_precisions"):
+        return None
+    return np.asarray(basis.prior_precisions(), dtype=np.float64)
+
+
 def _are_common(basis: Any) -> bool:
     return bool(getattr(basis, "common_hypotheses", False))
 
 
 def _is_plain(basis: Any) -> bool:
-    return not hasattr(basis, "prior_precisions") or len(basis.prior_precisions()) == 1
+    shapes = get_prior_shapes(basis)
+    return shapes is None or len(shapes) == 1
 
 
 def _columns(basis: Any, X: Array) -> Array:

@@ -26,7 +26,7 @@ from posterity.evaluation._batches import locate_rows, note_refusals
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
-from posterity.io.reading import ROLES, ReadSettings
+from posterity.io.reading import ROLES, ReadSettings, take
 from posterity.io.targets import make_target
 
 
@@ -58,8 +58,7 @@ def fit(settings: FitSettings) -> None:
         table: TableStream
         whole: TableStream
         if formula is not None:
-            names = ("batch_rows", "memory", "missing", *ROLES)
-            reading = ReadSettings(**{name: getattr(settings, name) for name in names})
+            reading = ReadSettings(**take(settings, "batch_rows", "memory", "missing", *ROLES))
             whole = table = open_formula_table(learner, path, reading, settings.text, learns=True)
         elif settings.is_wide:
             whole = table = open_wide_table(settings, path, labels=labels)
@@ -85,13 +84,12 @@ def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -
     """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = describe_format(settings.text)
-    roles = {role: getattr(settings, role) for role in ROLES}
     return {
         "target": settings.target,
         "missing": settings.missing,
         **({"columns": list(table.used_columns)} if settings.formula is None else {}),
         "left_out": [name for name in whole.feature_names if name not in names],
-        **{role: column for role, column in roles.items() if column is not None},
+        **{role: column for role, column in take(settings, *ROLES).items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
         **({"structure": settings.structure} if settings.is_wide else {}),
         **({"text": written} if written else {}),

@@ -98,12 +98,11 @@ def build_wide(
 
 def open_wide_table(settings: ModelSettings, path: str, *, labels: bool) -> Any:
     """The table at the path, where FILE was put, with its columns as they are."""
-    from posterity.io.reading import ROLES, ReadSettings
+    from posterity.io.reading import ROLES, ReadSettings, take
     from posterity.io.targets import make_target
     from posterity.io.wide import open_wide
 
-    names = ("batch_rows", "memory", "missing", *ROLES)
-    reading = ReadSettings(**{name: getattr(settings, name) for name in names})
+    reading = ReadSettings(**take(settings, "batch_rows", "memory", "missing", *ROLES))
     goal = make_target(settings.target, labels=labels)
     columns = settings.features, settings.drop
     return open_wide(path, goal, reading, columns=columns, text=settings.text)

@@ -56,7 +56,7 @@ class HasRelativities:
         ratio = self._likelihood().ratio
         if not ratio:
             raise ValueError("coefficients are no logs of ratios here: there are no relativities")
-        known, columns = getattr(self, "categories_", None), getattr(X, "columns", ())
+        known, columns = self._categories, getattr(X, "columns", ())
         if known is None or not any(one.name in columns for one in known.each):
             raise ValueError(
                 "X has no column of text or categories that the model learned: give the data frame "

@@ -63,7 +63,12 @@ class ReadSettings:
     @property
     def roles(self) -> dict[str, str | None]:
         """Names of these columns by what they say of a row."""
-        return {role: getattr(self, role) for role in ROLES}
+        return take(self, *ROLES)
+
+
+def take(settings: object, *names: str) -> dict[str, Any]:
+    """Some of what an object has, by name."""
+    return {name: getattr(settings, name) for name in names}
 
 
 def parse_bytes(memory: int | str) -> int:

@@ -88,7 +88,7 @@ def join_categories(model: BaseEstimator, other: BaseEstimator) -> Categories:
     """
     mine, theirs = (
         {one.name: one for one in known.each} if known else {}
-        for known in (getattr(model, "categories_", None), getattr(other, "categories_", None))
+        for known in (model._categories, other._categories)
     )
     differs = next(iter(mine.keys() ^ theirs.keys()), None)
     if differs is not None:

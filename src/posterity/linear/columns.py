@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from posterity.aliases import Array
 from posterity.basis import Basis
+from posterity.basis.by_column import get_prior_shapes
 from posterity.basis.contract import Bases
 from posterity.forgetting.words import read_forgetting
 from posterity.kernel.tables import read_names
@@ -91,7 +92,7 @@ class ModelColumns(PosteriorEstimator[Posterior]):
     def _prior_shapes(self) -> Array | None:
         """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
         basis = self._fitted_basis
-        shapes = None if basis is None else functions.get_prior_shapes(basis)
+        shapes = None if basis is None else get_prior_shapes(basis)
         if shapes is None or self._categories is None:
             return shapes
         return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])

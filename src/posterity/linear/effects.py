@@ -18,6 +18,7 @@ from posterity.distributions.shown_table import show_table
 from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
 from posterity.linear.named import get_feature_names, wrap_read_rows
+from posterity.posteriors._target_coefficients import split_targets
 
 # Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
 _LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
@@ -211,8 +212,7 @@ def _effects(
     if model._expects_eta:
         rows = [model._prepare_rows(wrap_read_rows(model, X), None)[0] for X in (low, high)]
         change = (rows[1] - rows[0]).mean(axis=0)[None]
-        joint = model.posterior_
-        each = getattr(joint, "each", (joint,))
+        each = split_targets(model.posterior_)
         labels = [[label] for label in outputs] or [[]]
         yield from (
             (label, one.project(change)[0]) for label, one in zip(labels, each, strict=True)

@@ -144,13 +144,6 @@ def list_blocks(basis: Basis | None, n: int) -> list[tuple[list[int], int]]:
     ]
 
 
-def get_prior_shapes(basis: Basis) -> Array | None:
-    """(L, m) prior precisions that the basis brings, if it does."""
-    if not hasattr(basis, "prior_precisions"):
-        return None
-    return np.asarray(basis.prior_precisions(), dtype=np.float64)
-
-
 def scale_prior_precision(
     offered: Array | None,
     precision: ArrayLike | str | evidence.Strategy,

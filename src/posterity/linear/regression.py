@@ -30,6 +30,7 @@ from posterity.linear.matrices import check_matrix, check_width, find_block_star
 from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.linear.targets import targets_of
+from posterity.posteriors._target_coefficients import split_targets
 from posterity.transaction import atomic
 
 
@@ -189,10 +190,10 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
                 f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
             )
         posterior, (rows, _) = self._joint(), self._prepare_rows(X, None)
-        several = getattr(posterior, "each", None)
-        drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
+        drawn = [one.draw_with_noise(size, rng) for one in split_targets(posterior)]
         means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)
         variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
+        several = targets_of(self)[0] is not None
         return (means, variances) if several else (means[..., 0], variances[..., 0])
 
     @atomic

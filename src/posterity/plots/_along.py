@@ -108,7 +108,7 @@ class Feature:
         The names are the columns of the rows, among which may be groups and the target; of arrays
         those that the model learned.
         """
-        if np.ndim(feature) or hasattr(feature, "columns"):
+        if np.ndim(feature) or is_frame(feature):
             raise TypeError("feature is an array: give the number or the name of a column")
         given = getattr(X, "columns", None)
         given = getattr(model, "feature_names_in_", None) if given is None else given
@@ -126,7 +126,7 @@ class Feature:
 
     def read(self, X: Any) -> Array:
         """Values of the feature (n,) in rows, or as they are given."""
-        if hasattr(X, "columns"):
+        if is_frame(X):
             column = X[list(X.columns)[self.index]]
         else:
             column = X if np.ndim(X) == 1 else np.asarray(X)[:, self.index]
@@ -140,7 +140,7 @@ class Feature:
 
     def put(self, X: Any, values: Any) -> Any:
         """Rows, an array or a data frame, with other values of the feature."""
-        if hasattr(X, "columns"):
+        if is_frame(X):
             names = list(X.columns)
             return type(X)({n: values if n == names[self.index] else X[n] for n in names})
         rows = np.array(X, dtype=np.float64)
@@ -152,7 +152,7 @@ class Feature:
 
         That is the typical row of ``X`` by default: medians, and the commonest level of text.
         """
-        frame = hasattr(X, "columns")
+        frame = is_frame(X)
         if at is None and self.count > 1 and np.ndim(X) == 1 and not frame:
             raise ValueError(
                 f"the model has {self.count} features: give at=, a row with the values "
@@ -166,6 +166,11 @@ class Feature:
         rows = [np.full(len(x), value) for value in row]
         table = type(X)(dict(zip(X.columns, rows, strict=True))) if frame else np.column_stack(rows)
         return self.put(table, x)
+
+
+def is_frame(rows: object) -> bool:
+    """Return True for a data frame, of whatever library."""
+    return hasattr(rows, "columns")
 
 
 def _find_typical(column: object) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from posterity.aliases import Axes, Estimator
-from posterity.plots._along import Feature, ask, require_part
+from posterity.plots._along import Feature, ask, is_frame, require_part
 from posterity.plots._frame import COLOURS, axes_of, draws, find_coefficient, finish, legend_above
 from posterity.plots.intervals import MOST_NAMED, draw_intervals
 
@@ -69,7 +69,7 @@ def plot_partial_effect(
     >>> plot_partial_effect(model, X, "x0", ax).get_xlabel()
     'x0'
     """
-    rows = X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)
+    rows = X if is_frame(X) else np.asarray(X, dtype=np.float64)
     rows = rows[:: -(-len(rows) // MOST_ROWS)]
     require_part(model, "sample_mean")
     along = Feature.of(model, feature, X)
