@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -77,7 +77,7 @@ def _open_log(settings: Settings, source: Source) -> Log:
     )
 
 
-def _policy(name: str, arms: Sequence[Any]) -> Any:
+def _policy(name: str, arms: Sequence[Hashable]) -> Any:
     """A model file's bandit, an arm by what it is written as, or the name itself."""
     if os.path.exists(name):
         from posterity import load

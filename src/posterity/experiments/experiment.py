@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -110,7 +110,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
 
     def __init__(
         self,
-        arms: Sequence[Any],
+        arms: Sequence[Hashable],
         model: Estimator = None,
         *,
         allocation: Mapping[Any, float] | Literal["given"] | None = None,
@@ -372,7 +372,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
         return branch
 
 
-def _shares(allocation: object, arms: Sequence[Any]) -> Array | None:
+def _shares(allocation: object, arms: Sequence[Hashable]) -> Array | None:
     """(K,) shares of arms; None where each row brings its own."""
     if allocation is None:
         return np.full(len(arms), 1.0 / len(arms))

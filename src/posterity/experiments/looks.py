@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def keep_look(looks: tuple[Look, ...], look: Look) -> tuple[Look, ...]:
     return (*looks, look)
 
 
-def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> DataFrame:
+def make_frame(looks: Sequence[Look], arms: Sequence[Hashable]) -> DataFrame:
     """A pandas data frame of looks: rows, arm, effect, low, high."""
     columns = {
         "rows": np.repeat([look.rows for look in looks], len(arms)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -181,7 +181,7 @@ class Part:
 
 
 def compare_segments(
-    arms: Sequence[Any],
+    arms: Sequence[Hashable],
     segments: Mapping[str, Part],
     whole: Contrasts,
     *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,7 +103,7 @@ def read_rewards(values: ArrayLike) -> Array:
         ) from error
 
 
-def find_arms(arms: ArrayLike, names: Sequence[Any]) -> Indices:
+def find_arms(arms: ArrayLike, names: Sequence[Hashable]) -> Indices:
     """Places of arms (n,) among all ``names``; a ``ValueError`` names the row of another one."""
     where = {name: place for place, name in enumerate(names)}
     chosen = np.asarray(arms).tolist()
@@ -167,7 +167,7 @@ class RoundTable:
     """
 
     def __init__(
-        self, table: object, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
+        self, table: object, columns: RoundColumns, arms: tuple[Hashable, ...], stream: TableStream
     ) -> None:
         self._table, self._columns, self.arms = table, columns, arms
         self._stream = stream
@@ -235,7 +235,7 @@ def open_rounds(
     table: object,
     columns: RoundColumns,
     *,
-    arms: Sequence[Any] | None = None,
+    arms: Sequence[Hashable] | None = None,
     missing: Missing = "error",
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
@@ -316,7 +316,7 @@ def read_arms(table: object, arm: str) -> tuple[Any, ...]:
 
 
 def _list_columns(
-    columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
+    columns: RoundColumns, present: list[str], arms: Sequence[Hashable] | None
 ) -> tuple[RoundColumns, tuple[Any, ...] | None]:
     """The columns with a mapping for a pattern, and the arms if they are named."""
     given = columns.propensities
@@ -359,7 +359,9 @@ def _list_number_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str
     return own + ([] if given is None else [given[arm] for arm in arms])
 
 
-def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
+def _list_used_columns(
+    columns: RoundColumns, present: list[str], arms: Sequence[Hashable]
+) -> list[str]:
     number_columns = _list_number_columns(columns, arms)
     special = {columns.arm, columns.reward, columns.id, *number_columns}
     chosen = present if columns.features is None else list(columns.features)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -24,7 +24,7 @@ class DsjsonTable:
     Columns and arms are looked for in the whole file once, and it is read again at each use.
     """
 
-    def __init__(self, path: str, arms: Sequence[Any] | None = None) -> None:
+    def __init__(self, path: str, arms: Sequence[Hashable] | None = None) -> None:
         self._path = path
         self._kinds: dict[str, type] = {}
         found: dict[str, None] = {}
@@ -180,7 +180,7 @@ def arm_order(name: str) -> tuple[int, str]:
 
 
 def write_dsjson(
-    path: str, rounds: Iterable[Rounds], arms: Sequence[Any], features: Sequence[str]
+    path: str, rounds: Iterable[Rounds], arms: Sequence[Hashable], features: Sequence[str]
 ) -> None:
     """Write a line for each decision; of the propensities only the chosen arm's may be known."""
     choices = [{"_tag": str(arm)} for arm in arms]

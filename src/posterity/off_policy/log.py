@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -43,7 +43,7 @@ class Log:
     def __init__(
         self,
         read: Callable[[], Iterable[Rounds]],
-        arms: Sequence[Any],
+        arms: Sequence[Hashable],
         feature_names: Sequence[str],
         has_propensities: bool,
     ) -> None:
@@ -79,7 +79,7 @@ class Log:
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         id: str | None = None,
-        arms: Sequence[Any] | None = None,
+        arms: Sequence[Hashable] | None = None,
         missing: Literal["error", "skip"] = "error",
         batch_rows: int = BATCH_ROWS,
         memory: int | str = MEMORY,
@@ -139,7 +139,7 @@ class Log:
         propensity: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
         *,
-        names: Sequence[Any] | None = None,
+        names: Sequence[Hashable] | None = None,
     ) -> Self:
         """A log of arrays.
 
@@ -217,7 +217,7 @@ class Log:
 
     @classmethod
     def from_dsjson(
-        cls, path: str | os.PathLike[str], *, arms: Sequence[Any] | None = None
+        cls, path: str | os.PathLike[str], *, arms: Sequence[Hashable] | None = None
     ) -> Self:
         """A log of Vowpal Wabbit's or Azure Personalizer's JSON lines (``dsjson``).
 
