@@ -363,23 +363,6 @@ class Averaged(AverageOfModels):
         self._ensemble  # noqa: B018  (raises where nothing was learned)
         return self._predict_with(inputs.read_one(self, x))[0]
 
-    def predict_interval_one(
-        self, x: ArrayLike | Mapping[str, float], level: float = 0.95
-    ) -> tuple[float, float]:
-        """Ends of the interval for a new observation at one row ``x``.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = Averaged([BayesianLinearRegression(noise_precision=1.0)])
-        >>> model = model.learn_one({"a": 1.0}, 2.0).learn_one({"a": 2.0}, 3.0)
-        >>> low, high = model.predict_interval_one({"a": 1.0})
-        >>> bool(low < 2.0 < high)
-        True
-        """
-        low, high = interval_ends(self.predict_distribution_one(x), level)
-        return float(low), float(high)
-
     def predict_one(self, x: ArrayLike | Mapping[str, float]) -> float:
         """Mean at one row ``x`` (as in :meth:`learn_one`).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -31,6 +31,7 @@ from posterity.averaging.members import (
     transform_for_last,
 )
 from posterity.distributions import Mixture
+from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
@@ -44,7 +45,29 @@ from posterity.transaction import AtomicModel
 LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
-class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
+class PredictsIntervals:
+    """What wrappers of models say of one row, from its distribution."""
+
+    def predict_interval_one(
+        self: Any, x: ArrayLike | Mapping[str, float], level: float = 0.95
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> model = Averaged([BayesianLinearRegression(noise_precision=1.0)])
+        >>> model = model.learn_one({"a": 1.0}, 2.0).learn_one({"a": 2.0}, 3.0)
+        >>> low, high = model.predict_interval_one({"a": 1.0})
+        >>> bool(low < 2.0 < high)
+        True
+        """
+        low, high = interval_ends(self.predict_distribution_one(x), level)
+        return float(low), float(high)
+
+
+class AverageOfModels(PredictsIntervals, AtomicModel, RegressorMixin, _BaseComposition):
     """A scikit-learn estimator around the models that learn and their standing."""
 
     models: Sequence[Any]

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 
 from posterity.aliases import Array, Estimator
 from posterity.averaging import inputs
+from posterity.averaging.base import PredictsIntervals
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
@@ -36,7 +37,7 @@ Given = tuple[Any, Array, Array | None]
 LEARNED_ATTRIBUTES = ("model_", "_state", "n_features_in_", "feature_names_in_")
 
 
-class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OnlineWrapper(PredictsIntervals, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """A scikit-learn estimator around a model that learns, and a state that watches it.
 
     Subclasses say how the state begins, learns, and shapes a prediction.
@@ -238,23 +239,6 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         row = self._read_row(x, reset=False)
         read = row.given if row.array is None else wrap_read_rows(self, row.array)
         return self.predict_distribution(read)[0]
-
-    def predict_interval_one(
-        self, x: ArrayLike | Mapping[str, float], level: float = 0.95
-    ) -> tuple[float, float]:
-        """Ends of the interval for a new observation at one row ``x``.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> from posterity.calibration import Conformal
-        >>> model = Conformal(BayesianLinearRegression()).fit([[0], [1], [2], [3]], [1, 3, 5, 8])
-        >>> low, high = model.predict_interval_one([3.0], 0.8)
-        >>> low < high
-        True
-        """
-        low, high = interval_ends(self.predict_distribution_one(x), level)
-        return float(low), float(high)
 
     # ---- inner -----------------------------------------------------------------------------------
 
