@@ -21,6 +21,7 @@ FLOORS = {
     "other_names": 0,
     "sequential": 0,
     "moments": 0,
+    "aliases": 0,
     "datasets": 0,
     "distributions": 0,
     "factor": 1,

@@ -13,7 +13,7 @@ Floors: imports point down (a test holds this)::
     2  prior         priors  evidence
     1  algebra       factor  noise  likelihoods  basis  plots
     0  foundations   kernel  safety  transaction  other_names  distributions
-    0  foundations   sequential  moments  datasets
+    0  foundations   sequential  moments  aliases  datasets
 """
 
 from __future__ import annotations

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
+from posterity.aliases import Array
 from posterity.distributions import (
     Mixture,
     MultivariateMixture,
@@ -23,7 +24,6 @@ from posterity.distributions import (
     StudentT,
 )
 
-Array = NDArray[np.float64]
 Distribution = Normal | StudentT
 # What posteriors answer with: those that average predict mixtures.
 Predictive = Distribution | Mixture

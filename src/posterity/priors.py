@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.usable import check_usable
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from posterity.aliases import Array, Indices
 from posterity.grouped import GroupedRegression
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Parts of the rows, for linear models, and for others, of which there is a copy for each part.
 _PARTS = 20
@@ -33,7 +30,7 @@ class RewardModel(Protocol):
         """The same for each part of the rows, by a model that has not learned that part."""
         ...
 
-    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+    def learn(self, X: Array, arms: Indices, rewards: Array, parts: Indices | None = None) -> None:
         """Learn rewards (n,) of the arms (n,) that were given to contexts X (n, m).
 
         ``parts`` are numbers (n,) of the parts that rows are in, where a model was made with any.
@@ -77,7 +74,7 @@ class SharedRewards:
             prior = self._model._posterior.reading().prior
             yield from self._sums.predict(_add_constant_column(X), prior.root, prior.mean)
 
-    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+    def learn(self, X: Array, arms: Indices, rewards: Array, parts: Indices | None = None) -> None:
         """See :class:`RewardModel`."""
         if len(X):
             self._model.partial_fit(_add_constant_column(X), rewards, groups=arms)
@@ -97,7 +94,7 @@ class PartSums:
         self._centre: Array | None = None  # (m + 1,) of contexts, and of rewards
         self._products = np.zeros((0, 0, 0, 0))  # (parts, K, m + 2, m + 2) of [1, x, r]
 
-    def add(self, X: Array, arms: Index, rewards: Array, parts: Index) -> None:
+    def add(self, X: Array, arms: Indices, rewards: Array, parts: Indices) -> None:
         """Add more rows, at least one."""
         rows = np.column_stack([X, rewards])
         if self._centre is None:
@@ -159,7 +156,7 @@ class SeparateRewards:
         """See :class:`RewardModel`."""
         return (model.predict(X) for model in self._without)
 
-    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+    def learn(self, X: Array, arms: Indices, rewards: Array, parts: Indices | None = None) -> None:
         """See :class:`RewardModel`."""
         for arm in np.unique(arms):
             rows = arms == arm
@@ -195,7 +192,7 @@ class RewardsWithin:
         low, high = self._ends
         return np.clip(expected, low, high) if low <= high else expected
 
-    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+    def learn(self, X: Array, arms: Indices, rewards: Array, parts: Indices | None = None) -> None:
         """See :class:`RewardModel`."""
         if len(rewards) and not self._is_given:
             low, high = self._ends
@@ -228,7 +225,7 @@ class GivenRewards:
         """None: no row changes what the function gives."""
         return iter(())
 
-    def learn(self, X: Array, arms: Index, rewards: Array, parts: Index | None = None) -> None:
+    def learn(self, X: Array, arms: Indices, rewards: Array, parts: Indices | None = None) -> None:
         """Do nothing."""
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from posterity import Averaged, BayesianLinearRegression
+from posterity import Averaged, BayesianLinearRegression, BayesianLogisticRegression
 from posterity.basis import Polynomial, RadialBasis
 from posterity.evaluation import Comparison, compare
 from posterity.forgetting import Adaptive
@@ -252,6 +252,15 @@ def test_coefficients_with_their_intervals(ax: Any, model: Any) -> None:
     assert line_of(ax, "truth").get_xdata().tolist() == [2.0, -1.0, 0.0]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["x0", "x1", "x2"]
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first on top
+
+
+def test_intervals_of_few_labels_are_those_of_the_summary(ax: Any) -> None:
+    model = BayesianLogisticRegression(prior_precision=1.0).fit(X[:12], Y[:12] > 1.0)
+    plot_coefficients(model, ax, levels=(0.5, 0.95))
+    ends = [segment[:, 0] for segment in ax.collections[0].get_segments()]
+    table = model.summary()
+    assert np.array(ends) == pytest.approx(table[["low", "high"]].to_numpy(float)[1:])
+    assert ends != pytest.approx(model.posterior_.interval(0.95)[1:], abs=1e-3)  # skewed
 
 
 def test_the_intercept_if_it_is_asked_for(ax: Any, model: Any) -> None:

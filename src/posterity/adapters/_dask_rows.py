@@ -257,5 +257,5 @@ def batch_of_arrays(roles: Sequence[str], X: Any, *others: Any) -> pa.RecordBatc
     return pa.RecordBatch.from_arrays(arrays, names=[*name_columns(len(columns)), *roles])
 
 
-def _is_array(table: Any) -> bool:
+def _is_array(table: object) -> bool:
     return hasattr(table, "map_blocks") and hasattr(table, "chunks")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, log_expit, logsumexp
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._components import Components, components
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.generalized import (
     BayesianLogisticRegression,
@@ -21,8 +21,6 @@ from posterity.generalized import (
 from posterity.linear import BayesianLinearRegression
 from posterity.noise import LOG_2PI, LearnedNoise
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Numbers that a step over rows of many classes may take at a time.
 BLOCK = 2_000_000
@@ -67,7 +65,7 @@ class Family(Protocol):
         None under heavy tails, and of many classes, where it is on contrasts.
         """
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         """Draw one new target for each draw and row, (size, n)."""
 
     def log_likelihood(self, draws: Draws, rows: Rows) -> Array:
@@ -116,7 +114,7 @@ class Gaussian(Approximated):
     def draw(self, size: int, rng: np.random.Generator) -> Draws:
         return _draw_posterior(components(self.model._posterior, "to_arviz"), size, rng)
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         mean = draws.coefficients @ rows.columns.T
         return mean + draws.noise[:, None] * rng.standard_normal(mean.shape)
 
@@ -138,7 +136,7 @@ class Labels(Approximated):
             )
         return super().draw(size, rng)
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         eta = draws.coefficients @ rows.columns.T
         return (rng.logistic(size=eta.shape) < eta).astype(np.intp)
 
@@ -158,7 +156,7 @@ class Classes(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         labels = np.empty((len(draws.coefficients), len(rows.targets)), dtype=np.intp)
         for part, eta in self._compute_predictors(draws, rows):
             labels[:, part] = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
@@ -183,7 +181,7 @@ class Classes(Approximated):
 class Counts(Approximated):
     """Counts, by their log rate."""
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         log_rate = self._log_rate(draws, rows)
         return rng.poisson(np.exp(np.minimum(log_rate, LARGEST_LOG_RATE)))
 
@@ -202,7 +200,7 @@ class HeavyTails(Approximated):
     def prior(self, size: int, rng: np.random.Generator) -> PriorDraws:
         return _skip_prior(self.model)
 
-    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> NDArray[Any]:
+    def draw_predictions(self, draws: Draws, rows: Rows, rng: np.random.Generator) -> AnyArray:
         mean, model = draws.coefficients @ rows.columns.T, self.model
         if model.likelihood == "laplace":
             noise = rng.laplace(size=mean.shape)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array
 from posterity.io.arrow import pa
 from posterity.io.learning import describe_predictions, name_columns
 from posterity.io.missing import Missing
@@ -59,7 +59,7 @@ class Keys:
             names = [*batch.schema.names, NUMBER]
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.array(numbers)], names=names)
 
-    def add_keys(self, rows: pa.Table, numbers: NDArray[np.float64] | None) -> pa.Table:
+    def add_keys(self, rows: pa.Table, numbers: Array | None) -> pa.Table:
         """A table of rows, (n,) numbers of them, with their keys; those before are let go."""
         assert numbers is not None  # `watched` gave each row its own
         waiting = pa.Table.from_batches(self._waiting)

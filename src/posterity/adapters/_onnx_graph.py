@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray
 from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -33,7 +32,7 @@ class Graph:
     def constant(self, value: Any, dtype: Any = np.float64) -> str:
         """The name of a constant."""
         name = f"constant_{len(self.constants)}"
-        array: NDArray[Any] = np.asarray(value, dtype=dtype)
+        array: AnyArray = np.asarray(value, dtype=dtype)
         self.constants.append(self.numpy_helper.from_array(array, name))
         return name
 

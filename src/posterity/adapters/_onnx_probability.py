@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.polynomial import chebyshev, hermite
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from posterity.adapters._onnx_graph import Graph
+from posterity.aliases import Array
 from posterity.likelihoods.moderation import LARGEST_SERIES_VARIANCE, SHARES, SLOPES
-
-Array = NDArray[np.float64]
 
 N_NODES, DEGREE = 16, 20
 

@@ -49,6 +49,7 @@ from posterity.adapters._planning import (
     questions,
 )
 from posterity.adapters._survey import Questions, survey
+from posterity.aliases import Estimator
 from posterity.evaluation import ValidationResult, progressive_validation
 from posterity.io import predict_stream
 from posterity.io.arrow import pa
@@ -233,7 +234,7 @@ def find_start_models(
     return model_files
 
 
-def continue_from(model: BaseEstimator, content: bytes) -> Any:
+def continue_from(model: BaseEstimator, content: bytes) -> Estimator:
     """A new model that knows what ``model`` knows, and what is in a model file; both stay."""
     if not has_learned(model):
         return files.loads(content)

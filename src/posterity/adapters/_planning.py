@@ -19,7 +19,7 @@ from posterity.io.encoders import Encoder
 from posterity.io.errors import TableError
 from posterity.io.learning import check_takes_offsets
 from posterity.io.missing import Missing
-from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings
+from posterity.io.reading import BATCH_ROWS, ColumnsBeside, ReadSettings, take
 from posterity.io.tables import describe_table
 from posterity.io.targets import make_target
 from posterity.kernel.values import is_word
@@ -230,8 +230,7 @@ def fills_with_means(missing: Missing) -> bool:
 
 
 def _reading(columns: Columns) -> ReadSettings:
-    names = ("batch_rows", "missing", "weight", "offset", "exposure")
-    return ReadSettings(**{name: getattr(columns, name) for name in names})
+    return ReadSettings(**take(columns, "batch_rows", "missing", "weight", "offset", "exposure"))
 
 
 def _choose_columns(schema: pa.Schema, columns: Columns, by: tuple[str, ...]) -> list[str]:

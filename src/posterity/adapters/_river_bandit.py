@@ -79,7 +79,7 @@ class Bandit(ContextualPolicy):
         return self.decision.arm
 
     def update(
-        self, arm_id: Any, context: Mapping[Any, float] | None, reward: float, *more: Any
+        self, arm_id: object, context: Mapping[Any, float] | None, reward: float, *more: Any
     ) -> None:
         """Learn the reward of an arm in a context."""
         values = self._values(context)

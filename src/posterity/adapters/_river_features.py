@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from river.utils import dataframe
 from sklearn.base import BaseEstimator
 
 from posterity.adapters._rows import NamedRows, check_values
+from posterity.aliases import Array, Estimator
 from posterity.linear.levels import is_category, read_words
 from posterity.linear.named import get_feature_names
-
-Array = NDArray[np.float64]
 
 
 def get_shared_parameters(wrapper: Any, model: BaseEstimator, kind: Any) -> dict[str, Any]:
@@ -71,7 +69,7 @@ class NamedFeatures:
     # Parameters that need one number for all features, because more may join.
     _SCALAR_PARAMETERS: ClassVar[tuple[str, ...]] = ("prior_mean", "prior_precision")
 
-    def to_estimator(self) -> Any:
+    def to_estimator(self) -> Estimator:
         """A copy as posterity's own scikit-learn estimator, to save, plot, merge or export.
 
         Its features stand in the order in which they first came, sorted where they came together,
@@ -105,7 +103,7 @@ class NamedFeatures:
             raise ValueError(
                 "the model's features have no names: let it learn from data frames or mappings"
             )
-        if hasattr(model, "categories_"):
+        if model._categories is not None:
             raise ValueError(
                 "the model takes some features as categories, and river's estimators take numbers: "
                 "code them by river's OneHotEncoder"
@@ -116,7 +114,7 @@ class NamedFeatures:
         made._rows.columns = {name: column for column, name in enumerate(names)}
         return made
 
-    def _add_features(self, names: Any) -> None:
+    def _add_features(self, names: object) -> None:
         """Have a column for each of these features."""
         if self._rows.has_learned:
             self._rows.grow(names)

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from posterity import sparse
 from posterity.adapters._river_distribution import make_river_distribution
 from posterity.adapters._river_features import get_shared_parameters
+from posterity.aliases import Estimator
 from posterity.forgetting import Stabilized
 from posterity.sparse.checks import Interactions
 
@@ -51,7 +52,7 @@ class _Wide:
         how = {"classes": [False, True]} if named else {}
         self._model.partial_fit(_name_columns(X), labels, **how)
 
-    def to_estimator(self) -> Any:
+    def to_estimator(self) -> Estimator:
         """A copy as posterity's own estimator, to save or merge."""
         return deepcopy(self._model)
 

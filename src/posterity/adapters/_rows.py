@@ -7,14 +7,13 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.generalized._growth import widen_model
 from posterity.linear.base import LinearModel
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors import LinearPosterior
 
-Array = NDArray[np.float64]
 Row = Mapping[Hashable, float]
 Model = TypeVar("Model", bound=LinearModel)
 
@@ -80,7 +79,7 @@ class NamedRows(Generic[Model]):
         """True if there is a posterior: something was learned."""
         return self.model._posterior_or_none is not None
 
-    def begin(self, names: Any) -> None:
+    def begin(self, names: object) -> None:
         """Start from the prior over these features."""
         self.name(names)
         self.model._set_features(len(self.columns), None)

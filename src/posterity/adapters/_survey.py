@@ -13,14 +13,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity.io.arrow import pa
 from posterity.io.columns import MOST_LEVELS
 from posterity.io.conversions import as_numbers, get_codes
 from posterity.io.errors import TableError
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

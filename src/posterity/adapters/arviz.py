@@ -8,11 +8,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from posterity.adapters._draws import Draws, Rows, find_family
 from posterity.adapters._extras import require_module
+from posterity.aliases import Array
 from posterity.distributions.categorical import positions
 from posterity.generalized import BayesianPoissonRegression
 from posterity.generalized._labels import read_labels
@@ -22,8 +23,6 @@ from posterity.linear.inputs import name_bad_rows, read_rows
 from posterity.linear.offsets import RateOffsets, compute_log_exposure, read_offset
 from posterity.linear.targets import refuse_several_targets
 from posterity.noise import LearnedNoise
-
-Array = NDArray[np.float64]
 
 __all__ = ["to_arviz"]
 

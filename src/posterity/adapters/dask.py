@@ -304,7 +304,7 @@ class _Planned:
         return self.rows.each(self.task.columns(self.rows.schema.names), work)
 
 
-def _plan_tasks(model: BaseEstimator, table: Any, columns: Columns) -> _Planned:
+def _plan_tasks(model: BaseEstimator, table: object, columns: Columns) -> _Planned:
     """The task of every partition, all rows looked at first where that is needed."""
     dask = require_module("dask", "dask")
     others = columns.target, columns.weight, columns.offset, columns.exposure
@@ -342,7 +342,7 @@ def _merge_and_fetch(leaves: list[Any], merge: Callable[..., Any]) -> Any:
         starts = [None] * len(range(0, len(level), size))
 
 
-def _check(result: Any) -> Any:
+def _check(result: object) -> Any:
     if isinstance(result, tasks.Refused):
         raise TableError(result.message)
     if result is None:

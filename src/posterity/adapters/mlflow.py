@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 
 from posterity import __version__, files
 from posterity.adapters._extras import require_module
+from posterity.aliases import DataFrame
 from posterity.kernel.tables import find_table
 from posterity.linear.named import list_feature_names
 
@@ -33,7 +34,7 @@ class ServedModel:
     def __init__(self, model: BaseEstimator) -> None:
         self.model = model
 
-    def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
+    def predict(self, data: Any, params: dict[str, Any] | None = None) -> DataFrame:
         """A data frame with a row for each of ``data``.
 
         Columns of a regression: ``mean``, ``std``, ``lower`` and ``upper`` (the interval of the

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, DataFrame
 from posterity.forecasting import Forecast, Forecaster
 from posterity.forecasting.frames import columns_of
 from posterity.forecasting.reading import TARGET
@@ -20,7 +20,7 @@ from posterity.forecasting.steps import as_lists
 
 __all__ = ["NixtlaForecaster"]
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 
 
 class NixtlaForecaster:
@@ -65,7 +65,7 @@ class NixtlaForecaster:
         self.forecaster_.partial_fit(df)
         return self
 
-    def predict(self, h: int, X_df: Any = None, level: Sequence[float] | None = None) -> Any:
+    def predict(self, h: int, X_df: Any = None, level: Sequence[float] | None = None) -> DataFrame:
         """The next ``h`` steps: a row each series and step, with interval ends at each ``level``.
 
         Levels are in percent. The point forecast, in the column ``Forecaster``, is the median.
@@ -74,7 +74,7 @@ class NixtlaForecaster:
 
     def forecast(
         self, h: int, df: Any, X_df: Any = None, level: Sequence[float] | None = None
-    ) -> Any:
+    ) -> DataFrame:
         """:meth:`fit` and :meth:`predict` in one."""
         return self.fit(df).predict(h, X_df, level)
 
@@ -85,7 +85,7 @@ class NixtlaForecaster:
         n_windows: int = 1,
         step_size: int | None = None,
         level: Sequence[float] | None = None,
-    ) -> Any:
+    ) -> DataFrame:
         """Forecasts of the last windows of ``h`` steps from the values before, beside ``y``.
 
         ``cutoff`` is the time of the last row that was known.
@@ -107,7 +107,7 @@ class NixtlaForecaster:
             {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         )
 
-    def _make_frame(self, columns: Columns) -> Any:
+    def _make_frame(self, columns: Columns) -> DataFrame:
         return import_module(self._module).DataFrame(as_lists(columns))
 
 

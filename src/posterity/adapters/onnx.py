@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
@@ -16,6 +15,7 @@ from posterity.adapters._components import components
 from posterity.adapters._extras import require_module
 from posterity.adapters._onnx_graph import Graph, add_mixture_moments, predictor
 from posterity.adapters._onnx_probability import add_expected_labels
+from posterity.aliases import Array
 from posterity.distributions import Normal, StudentT
 from posterity.distributions.affine_map import compute_affine_map
 from posterity.distributions.log_normal_counts import LARGEST_LOG_SD
@@ -32,7 +32,6 @@ from posterity.linear.effects import feature_names
 from posterity.linear.targets import refuse_several_targets
 from posterity.posteriors import LinearPosterior
 
-Array = NDArray[np.float64]
 OPSET, IR_VERSION = 13, 8
 # Of the log rate, as in ``predict``.
 LARGEST_LOG_RATE = 700.0
@@ -218,7 +217,7 @@ def _interpolate_t_deviation(graph: Graph, leverage: str, posterior: HeavyTailed
     return graph.apply("Mul", width, graph.apply("Sqrt", graph.apply("Div", open_, left)))
 
 
-def _between(graph: Graph, place: str, values: NDArray[np.float64]) -> str:
+def _between(graph: Graph, place: str, values: Array) -> str:
     """Straight lines between values at all places but the last: a sum of hinges."""
     slopes = np.diff(values) / np.diff(PLACES[:-1])
     bends = np.diff(slopes, prepend=0.0)[:, None]

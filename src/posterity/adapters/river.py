@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity.adapters._extras import require_module
 from posterity.adapters._rows import NamedRows, Row, check_row, check_target
+from posterity.aliases import Array
 from posterity.evidence import Strategy
 from posterity.forgetting import Forgetting
 from posterity.generalized import BayesianLogisticRegression as LogisticEstimator
@@ -37,8 +38,6 @@ from posterity.adapters._river_wide import (  # noqa: E402
     DiagonalLinearRegression,
     DiagonalLogisticRegression,
 )
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "Bandit",
@@ -331,7 +330,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
         predictions = [labels[k] for k in best] if labels else [None] * len(frame)
         return dataframe.to_native_series(predictions, name=None, like=frame)
 
-    def _probabilities(self, frame: Any) -> tuple[list[Any], Array]:
+    def _probabilities(self, frame: object) -> tuple[list[Any], Array]:
         """The labels so far, and their probabilities (n, K)."""
         names, values = read_columns(frame)
         rows = self._rows
@@ -344,7 +343,7 @@ class BayesianLogisticRegression(NamedFeatures, base.MiniBatchClassifier):
             known = np.hstack([known, values[:, [names.index(name) for name in unknown]]])
         return model.classes_.tolist(), model.predict_proba(known)
 
-    def _add_features(self, names: Any) -> None:
+    def _add_features(self, names: object) -> None:
         """Have a column for each of these features; the estimator begins with its first label."""
         if self._rows.has_learned:
             self._rows.grow(names)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity.adapters._extras import require_module
+from posterity.aliases import DataFrame, Indices
 from posterity.forecasting import Forecast, Forecaster, Form
 
 require_module("sktime", "sktime")
@@ -104,7 +104,7 @@ class SktimeForecaster(BaseForecaster):
         index = fh.to_absolute_index(self.cutoff)
         return pd.Series(forecast.median()[steps], index=index, name=self._y.name)
 
-    def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> Any:
+    def _predict_quantiles(self, fh: Any, X: Any, alpha: Sequence[float]) -> DataFrame:
         forecast, steps = self._forecast_to_last_step(fh, X)
         names = self._get_varnames()
         return pd.DataFrame(
@@ -113,7 +113,7 @@ class SktimeForecaster(BaseForecaster):
             columns=pd.MultiIndex.from_product([names, alpha]),
         )
 
-    def _forecast_to_last_step(self, fh: Any, X: Any) -> tuple[Forecast, NDArray[np.intp]]:
+    def _forecast_to_last_step(self, fh: Any, X: Any) -> tuple[Forecast, Indices]:
         """The forecast up to the farthest step, and which steps were asked for."""
         steps = np.asarray(fh.to_relative(self.cutoff), dtype=np.intp)
         h = int(steps.max())
@@ -129,7 +129,7 @@ class SktimeForecaster(BaseForecaster):
         return [{"n_draws": 8, "seasonality": 4}, {"forms": [Form(1, (1,))], "n_draws": 4}]
 
 
-def _fill_all_steps(X: Any, steps: NDArray[np.intp]) -> Any:
+def _fill_all_steps(X: Any, steps: Indices) -> Any:
     """Columns of h steps; those that are not among the given ones are as the one before."""
     if len(X) != len(steps):
         return X.reset_index(drop=True)

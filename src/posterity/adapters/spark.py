@@ -46,7 +46,7 @@ Levels = Mapping[str, Sequence[str]]
 
 def fit(
     model: Model,
-    frame: Any,
+    frame: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -122,7 +122,7 @@ def fit(
 
 def partial_fit(
     model: Model,
-    frame: Any,
+    frame: object,
     target: str,
     *,
     weight: str | None = None,
@@ -375,7 +375,7 @@ _UNSTABLE = (
 )
 
 
-def _learn_frame(model: Model, frame: Any, columns: Columns) -> Model:
+def _learn_frame(model: Model, frame: object, columns: Columns) -> Model:
     content = learn_frame(model, frame, columns)
     if content is None:
         raise TableError(_EMPTY)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch, Tags
 from sklearn.utils.metaestimators import _BaseComposition
 
+from posterity.aliases import Array, DataFrame
 from posterity.averaging import inputs
 from posterity.averaging.effects import average_effects
 from posterity.averaging.members import (
@@ -30,6 +31,7 @@ from posterity.averaging.members import (
     transform_for_last,
 )
 from posterity.distributions import Mixture
+from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
@@ -39,13 +41,33 @@ from posterity.other_names import accept_other_names
 from posterity.posteriors.ensemble import Ensemble
 from posterity.transaction import AtomicModel
 
-Array = NDArray[np.float64]
-
 # Attributes that are learned, and replaced in one step.
 LEARNED_ATTRIBUTES = ("models_", "_ensemble_or_none", "n_features_in_", "feature_names_in_")
 
 
-class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
+class PredictsIntervals:
+    """What wrappers of models say of one row, from its distribution."""
+
+    def predict_interval_one(
+        self: Any, x: ArrayLike | Mapping[str, float], level: float = 0.95
+    ) -> tuple[float, float]:
+        """Ends of the interval for a new observation at one row ``x``.
+
+        Examples
+        --------
+        >>> from posterity import BayesianLinearRegression
+        >>> from posterity.averaging import Averaged
+        >>> model = Averaged([BayesianLinearRegression(noise_precision=1.0)])
+        >>> model = model.learn_one({"a": 1.0}, 2.0).learn_one({"a": 2.0}, 3.0)
+        >>> low, high = model.predict_interval_one({"a": 1.0})
+        >>> bool(low < 2.0 < high)
+        True
+        """
+        low, high = interval_ends(self.predict_distribution_one(x), level)
+        return float(low), float(high)
+
+
+class AverageOfModels(PredictsIntervals, AtomicModel, RegressorMixin, _BaseComposition):
     """A scikit-learn estimator around the models that learn and their standing."""
 
     models: Sequence[Any]
@@ -132,7 +154,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         effective = [float(get_final_step(model).n_effective_) for model in self.models_]
         return float(weights @ np.array(effective))
 
-    def summary(self) -> Any:
+    def summary(self) -> DataFrame:
         """Table of the models: a pandas data frame with a row for each, the most probable first.
 
         Returns
@@ -171,7 +193,7 @@ class AverageOfModels(AtomicModel, RegressorMixin, _BaseComposition):
         level: float = 0.95,
         size: int = 1000,
         rng: int | np.random.Generator | None = 0,
-    ) -> Any:
+    ) -> DataFrame:
         """Mean change of the expected target when one feature changes and the others stay the same.
 
         Over all models, each as probable as it is. Parameters and table as those of

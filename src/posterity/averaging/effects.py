@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, DataFrame
 from posterity.averaging import inputs
 from posterity.averaging.members import get_final_step, transform_for_last
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.kernel.tables import find_table
 from posterity.linear.effects import feature_names, mean_of_draws, table_of_effects
-
-Array = NDArray[np.float64]
 
 
 def average_effects(
@@ -25,7 +23,7 @@ def average_effects(
     level: float,
     size: int,
     rng: int | np.random.Generator | None,
-) -> Any:
+) -> DataFrame:
     """As :meth:`AverageOfModels.average_effects` says."""
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")

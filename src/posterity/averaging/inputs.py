@@ -10,11 +10,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.kernel.tables import find_table, read_names
 from posterity.kernel.values import read_floats, read_scalar
@@ -22,8 +23,6 @@ from posterity.linear.coding import takes_categories
 from posterity.linear.inputs import read_points as read_array
 from posterity.linear.inputs import read_rows, read_target, read_weights, refuse_unusable
 from posterity.linear.named import get_feature_names
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Rows:
 # ---- parameters ----------------------------------------------------------------------------------
 
 
-def are_named(models: Any) -> bool:
+def are_named(models: object) -> bool:
     """Return True if models are given as (name, estimator)."""
     return isinstance(models, list | tuple) and all(
         isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)

@@ -8,27 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from posterity.aliases import Array, Estimator
 from posterity.kernel.tables import find_table, take_rows
 from posterity.linear.named import get_feature_names
 from posterity.posteriors.ensemble import Ranks
-
-Array = NDArray[np.float64]
 
 # Rows that a basis is tested on.
 TRIAL_ROWS = 100
 REQUIRED_METHODS = ("partial_fit", "predict_then_learn", "predict_distribution")
 
 
-def get_final_step(model: BaseEstimator) -> Any:
+def get_final_step(model: BaseEstimator) -> Estimator:
     """The model itself, or the last step of a pipeline."""
     return model.steps[-1][1] if isinstance(model, Pipeline) else model
 
 
-def copy_unfitted(model: BaseEstimator) -> Any:
+def copy_unfitted(model: BaseEstimator) -> Estimator:
     """The same model, having learned nothing; what scikit-learn can't clone is copied as it is."""
     return clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from posterity.aliases import AnyArray, Array
 from posterity.transaction import AtomicModel, atomic
-
-Array = NDArray[np.float64]
 
 # Distance, in that of two places, within which a value is at one.
 SAME = 1e-9
@@ -118,7 +117,7 @@ class DomainTransformer(AtomicModel, OneToOneFeatureMixin, TransformerMixin, Bas
             self._refuse_overflow(X, columns)
         return columns
 
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Names (m,) of the columns, made of the names of the features."""
         check_is_fitted(self, "domain_")
         inputs = [str(name) for name in super().get_feature_names_out(input_features)]

@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.basis._domain import SAME, DomainTransformer, join_ranges
-
-Array = NDArray[np.float64]
 
 # Where this many rows are known, one does not widen the domain that is so many times its length
 # away; as many, twice as many.
@@ -98,7 +96,7 @@ class GrowingDomain(DomainTransformer):
         raise NotImplementedError  # each kind says how
 
 
-def count_spans(outside: NDArray[np.bool_], known: float) -> Array:
+def count_spans(outside: Mask, known: float) -> Array:
     """(d,) how many lengths of the domain away rows may be, some of which (n, d) are outside.
 
     Of a model that knows so many rows.

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from posterity.aliases import Array
 from posterity.basis._kernels import SMOOTHNESS
 from posterity.kernel.values import read_floats
-
-Array = NDArray[np.float64]
 
 MOST_ROWS = 600
 MOST_STEPS = 80

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import SplineTransformer
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 
 @dataclass(frozen=True)

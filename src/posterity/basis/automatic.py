@@ -8,17 +8,16 @@ from typing import Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, join_columns, join_ranges
 from posterity.basis._growth import PLACES_EACH, GrowingDomain, match_columns, spread_evenly
 from posterity.basis._kernels import KERNELS, precisions
 from posterity.basis._marginal_likelihood import MOST_ROWS, maximize_posterior
 from posterity.basis.random_fourier import RandomFourier, choose_n_waves
 from posterity.basis.spline import Spline
-
-Array = NDArray[np.float64]
 
 KINDS = ("lines", "curves", "products", "waves")
 # With more features the columns would be too many.

@@ -9,16 +9,14 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from posterity.aliases import AnyArray, Array
 from posterity.basis._domain import DomainTransformer, check_row, join_columns, read_rows
 from posterity.basis.contract import Basis
 from posterity.transaction import AtomicModel, atomic
-
-Array = NDArray[np.float64]
 
 # Hypotheses about all length scales together.
 MOST_HYPOTHESES = 256
@@ -137,7 +135,7 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         new.blocks_ = [(at, basis) for (at, _), basis in zip(self.blocks_, bases, strict=True)]
         return new
 
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Names (m,) of the columns."""
         check_is_fitted(self, "blocks_")
         inputs = np.asarray(super().get_feature_names_out(input_features), dtype=object)
@@ -187,9 +185,10 @@ class ByColumn(AtomicModel, OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _get_precisions(self, at: list[int], basis: Any) -> Array:
         if basis is None:
             return self.precisions_[None, at]
-        if hasattr(basis, "prior_precisions"):
-            return np.asarray(basis.prior_precisions(), dtype=np.float64)
-        return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
+        shapes = get_prior_shapes(basis)
+        if shapes is None:
+            return np.ones((1, len(_names(basis, np.array(self._labels())[at]))))
+        return shapes
 
     def _fit_each(self, basis: Any, X: Array, columns: list[int], y: Any) -> Any:
         if isinstance(basis, type) or not (hasattr(basis, "fit") and hasattr(basis, "transform")):
@@ -226,7 +225,7 @@ def reaching(basis: Any, X: Array, known: float = 0.0, at: Any = slice(None)) ->
     return basis.reaching(X[:, at], known) if hasattr(basis, "reaching") else basis
 
 
-def join_bases(one: Any, other: Any) -> Any:
+def join_bases(one: object, other: object) -> Any:
     """Return the basis that reaches as far as both, which have the same parameters, if it can."""
     return one.joined(other) if hasattr(one, "joined") else one
 
@@ -238,12 +237,20 @@ def varying(basis: Any, X: Array, columns: Sequence[int]) -> list[int]:
     return [at for at in columns if np.ptp(X[:, at]) > 0.0]
 
 
+def get_prior_shapes(basis: Any) -> Array | None:
+    """(L, m) prior precisions that the basis brings, if it does."""
+    if not hasattr(basis, "prior_precisions"):
+        return None
+    return np.asarray(basis.prior_precisions(), dtype=np.float64)
+
+
 def _are_common(basis: Any) -> bool:
     return bool(getattr(basis, "common_hypotheses", False))
 
 
 def _is_plain(basis: Any) -> bool:
-    return not hasattr(basis, "prior_precisions") or len(basis.prior_precisions()) == 1
+    shapes = get_prior_shapes(basis)
+    return shapes is None or len(shapes) == 1
 
 
 def _columns(basis: Any, X: Array) -> Array:
@@ -255,7 +262,7 @@ def _columns(basis: Any, X: Array) -> Array:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
 
-def _names(basis: Any, inputs: NDArray[Any]) -> NDArray[Any]:
+def _names(basis: Any, inputs: AnyArray) -> AnyArray:
     if basis is None:
         return inputs
     if isinstance(basis, DomainTransformer):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
+from posterity.aliases import Array
 
 
 @runtime_checkable
@@ -46,7 +45,7 @@ class BasisWithPrior(Basis, Protocol):
     (True, False)
     """
 
-    def prior_precisions(self) -> NDArray[np.float64]:
+    def prior_precisions(self) -> Array:
         """Prior precisions (L, m) of the coefficients, one row for each of L hypotheses.
 
         Finite; only their proportions count where the evidence chooses: how large the function is,
@@ -76,7 +75,7 @@ class GrowingBasis(Basis, Protocol):
     def joined(self, other: Self) -> Self:
         """Return the basis for the domains of both."""
 
-    def columns_of(self, other: Self) -> NDArray[np.float64]:
+    def columns_of(self, other: Self) -> Array:
         """Columns of such a basis, by these (1 + m, 1 + m'), where this one was good for rows.
 
         Both have a column of ones in front.

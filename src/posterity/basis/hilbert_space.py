@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, check_count, check_positive
 from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (
@@ -22,8 +23,6 @@ from posterity.basis._kernels import (
 )
 from posterity.basis._marginal_likelihood import maximize_posterior
 from posterity.kernel.values import is_word
-
-Array = NDArray[np.float64]
 
 # Largest l * w of the functions that are kept, by kernel. Beyond it lies less than 1 in 10,000 of a
 # function's variance: P(|z| > 5), and P(|t| > 16), P(|t| > 32) with 5 and 3 degrees of freedom.

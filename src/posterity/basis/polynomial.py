@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import PolynomialFeatures
 
+from posterity.aliases import Array
 from posterity.basis._domain import DomainTransformer, check_choice, check_count
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.basis._domain import (
     LocalFunctions,
     check_choice,
@@ -14,8 +15,6 @@ from posterity.basis._domain import (
     check_positive,
     spread,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

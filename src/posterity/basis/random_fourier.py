@@ -9,10 +9,11 @@ from typing import Self
 
 import numpy as np
 from numpy.random import RandomState
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtri, stdtrit
 from sklearn.utils import check_random_state
 
+from posterity.aliases import Array
 from posterity.basis._domain import check_choice, check_count
 from posterity.basis._growth import GrowingDomain
 from posterity.basis._kernels import (
@@ -25,8 +26,6 @@ from posterity.basis._kernels import (
 )
 from posterity.basis._marginal_likelihood import maximize_posterior
 from posterity.kernel.values import is_word
-
-Array = NDArray[np.float64]
 
 CANDIDATES = 12
 # Length scales that frequencies are drawn for besides, by the one that they serve: they reach where

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import check_is_fitted
 
+from posterity.aliases import Array, Indices
 from posterity.basis._domain import (
     LocalFunctions,
     check_choice,
@@ -25,8 +26,6 @@ from posterity.basis._domain import (
 from posterity.basis._growth import count_spans, find_near
 from posterity.basis._penalty import Penalty
 from posterity.kernel.values import is_word
-
-Array = NDArray[np.float64]
 
 # Of higher degrees the values of a polynomial's coefficients leave few digits of its own.
 LARGEST_DEGREE = 30
@@ -355,7 +354,7 @@ class PiecewisePolynomials:
 
     starts: Array
     polynomials: Array
-    kept: NDArray[np.intp]
+    kept: Indices
 
     @classmethod
     def of(cls, splines: list[SplineTransformer], mixes: list[Array]) -> Self:

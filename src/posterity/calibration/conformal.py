@@ -8,15 +8,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Estimator
 from posterity.averaging.members import get_final_step
 from posterity.calibration.prediction import ConformalPrediction
 from posterity.calibration.scores import PredictionScales
 from posterity.calibration.tails import EXPERTS, AdaptedTails, Tails, TrackedTails, get_current_ends
 from posterity.calibration.wrapper import OnlineWrapper
-
-Array = NDArray[np.float64]
 
 METHODS = ("pid", "aci", "dtaci")
 # Rate and memory by method; measured on the streams of the page on calibration.
@@ -112,7 +111,7 @@ class Conformal(OnlineWrapper):
     0.95
     """
 
-    model: Any
+    model: Estimator
     _: KW_ONLY
     level: float | Sequence[float] = (0.5, 0.8, 0.9, 0.95, 0.99)
     method: Literal["pid", "aci", "dtaci"] = "pid"

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Array
 from posterity.calibration.tails import TrackedTails, get_current_ends
 from posterity.forecasting import Forecaster, Progress
 from posterity.transaction import AtomicModel, atomic
-
-Array = NDArray[np.float64]
 
 # Scores are normal: of probabilities no nearer to 0 and 1 than this.
 SMALLEST_TAIL = 1e-12

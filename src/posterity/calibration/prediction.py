@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Estimator
 from posterity.calibration.scores import PredictionScales
 from posterity.distributions import LogNormalCounts
-
-Array = NDArray[np.float64]
 
 
 class ConformalPrediction:
@@ -45,7 +43,7 @@ class ConformalPrediction:
     __slots__ = ("_units", "ends", "levels", "model")
 
     def __init__(
-        self, model: Any, levels: Array, ends: Array, units: PredictionScales | None = None
+        self, model: Estimator, levels: Array, ends: Array, units: PredictionScales | None = None
     ) -> None:
         self.model, self.levels, self.ends = model, levels, ends
         self._units = units

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.calibration.recalibrated_distribution import N_BINS, WIDTHS, find_bin
-
-Array = NDArray[np.float64]
 
 # Rows between two maps. A map for each row would take as much memory as the rows themselves.
 REFRESH = 50
@@ -38,7 +36,7 @@ class ProbabilityMap:
         """(B,) the map that holds now."""
         return self._compute_masses(self.counts[None])[0]
 
-    def learn(self, probabilities: Array, weights: Array) -> tuple[Array, NDArray[np.intp]]:
+    def learn(self, probabilities: Array, weights: Array) -> tuple[Array, Indices]:
         """Learn probabilities (n,) of the targets, in order; rows of weight 0 are ignored.
 
         Returns

@@ -6,15 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Estimator, Indices, Mask
 from posterity.averaging.members import get_final_step
 from posterity.calibration.probability_map import ProbabilityMap
 from posterity.calibration.recalibrated_distribution import WIDTHS, RecalibratedDistribution
 from posterity.calibration.wrapper import OnlineWrapper
 from posterity.distributions import LogNormalCounts
-
-Array = NDArray[np.float64]
 
 
 class Recalibrated(OnlineWrapper):
@@ -73,7 +71,7 @@ class Recalibrated(OnlineWrapper):
     True
     """
 
-    def __init__(self, model: Any, *, memory: float = 500.0, trust: float = 100.0) -> None:
+    def __init__(self, model: Estimator, *, memory: float = 500.0, trust: float = 100.0) -> None:
         self.model = model
         self.memory = memory
         self.trust = trust
@@ -122,7 +120,7 @@ class Recalibrated(OnlineWrapper):
 
 
 def _map_distribution(
-    predictive: Any, masses: Array, which: NDArray[np.intp], counted: NDArray[np.bool_]
+    predictive: Any, masses: Array, which: Indices, counted: Mask
 ) -> RecalibratedDistribution:
     """The distribution; rows that the model says nothing or all about keep the identity."""
     if not counted.all():
@@ -131,7 +129,7 @@ def _map_distribution(
     return RecalibratedDistribution(predictive, masses, which)
 
 
-def _has_uncertainty(predictive: Any) -> NDArray[np.bool_]:
+def _has_uncertainty(predictive: Any) -> Mask:
     """Return True for predictions that are neither flat nor certain."""
     scale = getattr(predictive, "scale", None)
     spread = predictive.std() if scale is None else np.broadcast_to(scale, predictive.shape)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from posterity.aliases import Array, Estimator, Indices
 from posterity.distributions.row_distribution import RowDistribution
-
-Array = NDArray[np.float64]
 
 # Edges of the B bins, as probabilities: a normal's at every quarter of a standard deviation, and
 # beyond three of them at every half.
@@ -26,7 +24,7 @@ NODES, SHARES = 0.5 * (_roots + 1.0), 0.5 * _shares
 BLOCK = 1024
 
 
-def find_bin(probabilities: Array) -> NDArray[np.intp]:
+def find_bin(probabilities: Array) -> Indices:
     """Bins of the model's probabilities."""
     found = np.searchsorted(EDGES[1:-1], probabilities, side="right")
     return np.asarray(found, dtype=np.intp)
@@ -58,7 +56,7 @@ class RecalibratedDistribution(RowDistribution):
 
     __slots__ = ("masses", "model", "which")
 
-    def __init__(self, model: Any, masses: Array, which: NDArray[np.intp]) -> None:
+    def __init__(self, model: Estimator, masses: Array, which: Indices) -> None:
         self.model, self.masses, self.which = model, masses, which
 
     def __repr__(self) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.distributions.location_scale import LocationScale
 from posterity.kernel import normal_scores, targets_at
-
-Array = NDArray[np.float64]
 
 
 class PredictionScales(NamedTuple):
@@ -32,7 +30,7 @@ class PredictionScales(NamedTuple):
         loc, scale = (np.ascontiguousarray(np.atleast_1d(value)) for value in given)
         return cls(loc, scale, None if df is None else np.ascontiguousarray(np.atleast_1d(df)))
 
-    def usable(self) -> NDArray[np.bool_]:
+    def usable(self) -> Mask:
         """Return True for predictions that are neither flat nor certain."""
         usable = (self.scale > 0.0) & (self.scale < np.inf)
         return usable if self.df is None else usable & (self.df > 0.0)

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array
 from posterity.kernel import adapt, track
-
-Array = NDArray[np.float64]
 
 # Rows that the starting scale counts for.
 SCALE_PRIOR = 10.0

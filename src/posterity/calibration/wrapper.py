@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 
+from posterity.aliases import Array, Estimator
 from posterity.averaging import inputs
+from posterity.averaging.base import PredictsIntervals
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
@@ -29,20 +31,19 @@ from posterity.linear.inputs import (
 from posterity.linear.named import explain_unlearned, has_learned, wrap_read_rows
 from posterity.transaction import atomic, make_branch
 
-Array = NDArray[np.float64]
 Given = tuple[Any, Array, Array | None]
 
 # What is learned, and replaced in one step.
 LEARNED_ATTRIBUTES = ("model_", "_state", "n_features_in_", "feature_names_in_")
 
 
-class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OnlineWrapper(PredictsIntervals, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """A scikit-learn estimator around a model that learns, and a state that watches it.
 
     Subclasses say how the state begins, learns, and shapes a prediction.
     """
 
-    model: Any
+    model: Estimator
     model_: Any
     n_features_in_: int
     # None until something was learned: the class attribute stands in for a fresh wrapper's.
@@ -239,23 +240,6 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         read = row.given if row.array is None else wrap_read_rows(self, row.array)
         return self.predict_distribution(read)[0]
 
-    def predict_interval_one(
-        self, x: ArrayLike | Mapping[str, float], level: float = 0.95
-    ) -> tuple[float, float]:
-        """Ends of the interval for a new observation at one row ``x``.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> from posterity.calibration import Conformal
-        >>> model = Conformal(BayesianLinearRegression()).fit([[0], [1], [2], [3]], [1, 3, 5, 8])
-        >>> low, high = model.predict_interval_one([3.0], 0.8)
-        >>> low < high
-        True
-        """
-        low, high = interval_ends(self.predict_distribution_one(x), level)
-        return float(low), float(high)
-
     # ---- inner -----------------------------------------------------------------------------------
 
     def _mean(self, points: Any) -> Array:
@@ -277,7 +261,7 @@ class OnlineWrapper(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return self._state is not None
 
     @property
-    def _learned_model(self) -> Any:
+    def _learned_model(self) -> Estimator:
         """The model that learned."""
         if self._state is None:
             raise explain_unlearned(self)
@@ -351,5 +335,5 @@ def _predict_one(model: BayesianLinearRegression, row: inputs.Rows) -> Any:
     return predictive
 
 
-def _name(model: Any) -> str:
+def _name(model: Estimator) -> str:
     return (model if isinstance(model, type) else type(model)).__name__.lower()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.cli.demo import write_png
 from posterity.cli.estimates import format_number, print_lines
 from posterity.cli.outputs import check_place
-
-Array = NDArray[np.float64]
 
 # Digits that are decided before their rewards are learned.
 BLOCK = 20
@@ -48,7 +44,7 @@ def run(output: str) -> None:
     click.echo(f"\nRewards and propensities along time are drawn in {path}")
 
 
-def load_digits_in_mixed_order() -> tuple[Array, NDArray[Any]]:
+def load_digits_in_mixed_order() -> tuple[Array, AnyArray]:
     """Load scikit-learn's digits in mixed order: means of four pixels (1797, 16), and labels."""
     from sklearn.datasets import load_digits
 
@@ -58,7 +54,7 @@ def load_digits_in_mixed_order() -> tuple[Array, NDArray[Any]]:
     return coarse[order], digits[order]
 
 
-def decisions(X: Array, digits: NDArray[Any]) -> tuple[NDArray[Any], Array, Array]:
+def decisions(X: Array, digits: AnyArray) -> tuple[AnyArray, Array, Array]:
     """Return arms (n,), rewards (n,) and propensities (n, 10) of a bandit that learns meanwhile."""
     from posterity.bandits import Bandit
 

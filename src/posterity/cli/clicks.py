@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from posterity.aliases import Array, Figure
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
 
-Array = NDArray[np.float64]
 MODEL = "diagonal model"
 ROWS, STRETCH, BINS = 50_000, 2_500, 10
 # Levels of each column, and the standard deviation of their effects on the log odds.
@@ -97,7 +96,7 @@ def _print(predicted: dict[str, Array], y: Array, n_features: int) -> None:
     console.print(printed)
 
 
-def _figure(predicted: dict[str, Array], y: Array) -> Any:
+def _figure(predicted: dict[str, Array], y: Array) -> Figure:
     from posterity.plots._frame import COLOURS, MARKERS, figure_of, finish
 
     figure = figure_of(12.8, 6.4, "Clicks, each predicted before it was learned")

@@ -8,13 +8,11 @@ from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
-
-Array = NDArray[np.float64]
 
 CHANGE = (100, 150)  # rows between the first line and the second
 ROWS = 250

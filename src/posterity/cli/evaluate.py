@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from posterity.aliases import Estimator
 from posterity.cli.log_target import LoggedModel, check_log_target
 from posterity.cli.pages import check_page, write_text
 from posterity.cli.report import print_labels, print_lifetimes, print_quantiles, print_report
@@ -76,7 +77,7 @@ def _run(settings: Settings, path: str) -> None:
     print_notes(notes(table), quiet=settings.quiet)
 
 
-def make_model(settings: ModelSettings) -> Any:
+def make_model(settings: ModelSettings) -> Estimator:
     """The estimator that the settings of evaluate or fit describe."""
     settings.check_wide()
     how: dict[str, Any] = {
@@ -93,7 +94,7 @@ def make_model(settings: ModelSettings) -> Any:
     return _learn_lifetimes(model, settings) if find_lifetime(settings.target) else model
 
 
-def _learn_lifetimes(model: Any, settings: ModelSettings) -> Any:
+def _learn_lifetimes(model: Estimator, settings: ModelSettings) -> Estimator:
     """The model of targets that may go on."""
     likelihood = model.get_params().get("likelihood")
     if likelihood is None or settings.lags or settings.log_target:
@@ -123,14 +124,14 @@ def check_lags(settings: ScoreSettings) -> None:
         )
 
 
-def _score_wide(settings: Settings, model: Any, table: TableStream) -> None:
+def _score_wide(settings: Settings, model: Estimator, table: TableStream) -> None:
     """Scores of a model of many features, whose columns stay as they are."""
     with progress_bar(table, quiet=settings.quiet) as advance:
         result = progressive_validation(model, table, levels=settings.levels, progress=advance)
     _print_scores(settings, table, result, partial(print_report, forgetting=settings.forgetting))
 
 
-def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
+def _score_labels(settings: Settings, model: Estimator, table: TableStream) -> None:
     """Accuracy and the like of a classifier."""
     _refuse_others(settings, "labels", "--time", "--report")
     with progress_bar(table, quiet=settings.quiet) as advance:
@@ -138,7 +139,7 @@ def _score_labels(settings: Settings, model: Any, table: TableStream) -> None:
     _print_scores(settings, table, result, print_labels)
 
 
-def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None:
+def _score_quantiles(settings: Settings, model: Estimator, table: TableStream) -> None:
     """The share of targets below, and the loss that quantiles minimise."""
     _refuse_others(settings, "quantiles", "--report")
     survey = ColumnSummaries(table)
@@ -148,7 +149,7 @@ def _score_quantiles(settings: Settings, model: Any, table: TableStream) -> None
     print_notes(_find_slips(settings, model, table, survey), quiet=settings.quiet)
 
 
-def _score_lifetimes(settings: Settings, model: Any, table: TableStream) -> None:
+def _score_lifetimes(settings: Settings, model: Estimator, table: TableStream) -> None:
     """Concordance, who is alive when, and the report."""
     _refuse_others(settings, "lifetimes", "--time")
     page = check_page(settings.report)
@@ -179,7 +180,7 @@ def _refuse_others(settings: Settings, what: str, *more: str) -> None:
             )
 
 
-def _find_overdispersion(model: Any) -> Iterator[str]:
+def _find_overdispersion(model: Estimator) -> Iterator[str]:
     """Yield a message if counts vary more than their model allows."""
     if type(model).__name__ == "BayesianPoissonRegression" and model.dispersion_ > TOO_DISPERSED:
         yield (
@@ -188,7 +189,7 @@ def _find_overdispersion(model: Any) -> Iterator[str]:
         )
 
 
-def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
+def _score_numbers(settings: Settings, model: Estimator, table: TableStream) -> None:
     """Errors, intervals and the rest, and the report."""
     page = check_page(settings.report)
     survey = ColumnSummaries(table)
@@ -221,7 +222,7 @@ def _score_numbers(settings: Settings, model: Any, table: TableStream) -> None:
 
 
 def _find_slips(
-    settings: Settings, model: Any, table: TableStream, survey: ColumnSummaries
+    settings: Settings, model: Estimator, table: TableStream, survey: ColumnSummaries
 ) -> Iterator[str]:
     """Features that determine the target, outliers, and counts that vary too much."""
     yield from survey.possible_slips(table.feature_names, settings.target)

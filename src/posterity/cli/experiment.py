@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from posterity.aliases import Document
 from posterity.cli.estimates import format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
@@ -79,7 +80,7 @@ def run(settings: Settings) -> None:
     )
 
 
-def _follow(test: Experiment) -> list[dict[str, Any]]:
+def _follow(test: Experiment) -> list[Document]:
     """The effects as rows came, once they had intervals."""
     frame = test.effects_over_time().rename(columns={"arm": "name", "effect": "value"})
     frame["name"] = frame["name"].astype(str)
@@ -217,7 +218,7 @@ def _make_rows(test: Experiment) -> list[EstimateRow]:
     return lines
 
 
-def _make_document(settings: Settings, metrics: Metrics) -> dict[str, Any]:
+def _make_document(settings: Settings, metrics: Metrics) -> Document:
     test = metrics.primary
     decided = test.decision_
     return {
@@ -252,7 +253,7 @@ def _make_document(settings: Settings, metrics: Metrics) -> dict[str, Any]:
     }
 
 
-def _list_fields(values: Iterable[Any]) -> list[dict[str, Any]]:
+def _list_fields(values: Iterable[Any]) -> list[Document]:
     return [to_plain(asdict(one)) for one in values]
 
 

@@ -101,7 +101,7 @@ def _make_forecaster(settings: Settings, events: Any) -> Forecaster:
     )
 
 
-def _make_batch(settings: Settings, forecast: StepsAhead, time_type: Any) -> pa.RecordBatch:
+def _make_batch(settings: Settings, forecast: StepsAhead, time_type: object) -> pa.RecordBatch:
     """A row for each series and step; times are of the type they were read as, or text."""
     columns: dict[str, Any] = {}
     if settings.series is not None:

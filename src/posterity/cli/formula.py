@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from posterity.aliases import Document
 from posterity.cli.options import READING_OPTIONS
 from posterity.forgetting.words import parse
 from posterity.io.reading import ReadSettings
@@ -62,13 +63,13 @@ def learning_rows(learn: Callable[..., object]) -> Callable[..., object]:
     return lambda X, y, **how: learn(X, **how)
 
 
-def predict_shares(model: Model, X: Any, level: float) -> dict[str, Any]:
+def predict_shares(model: Model, X: Any, level: float) -> Document:
     """Columns of the probability of the second label, or of a success, with its interval."""
     lower, upper = model.predict_interval(X, level).T
     return {"mean": model.predict(X), "lower": lower, "upper": upper}
 
 
-def describe_formula_model(model: Model, level: float) -> dict[str, Any]:
+def describe_formula_model(model: Model, level: float) -> Document:
     """Fixed effects, and standard deviations and correlations of groups, as one table."""
     columns = {"name": "name", "mean": "mean", "sd": "std", "low": "lower", "high": "upper"}
     rows = [

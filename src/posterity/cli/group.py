@@ -334,7 +334,7 @@ def _write_as_options(cure: Any) -> str | None:
     return cure.sentence.format(" ".join(written)) if is_new else None
 
 
-def takes(option: click.Parameter, value: Any) -> bool:
+def takes(option: click.Parameter, value: object) -> bool:
     """Return True unless an option has choices and this is none of them."""
     return not isinstance(option.type, click.Choice) or value in option.type.choices
 

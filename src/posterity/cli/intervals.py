@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posterity.aliases import Document
 from posterity.cli.estimates import print_lines
 from posterity.cli.group import describe_command
 from posterity.cli.pages import write_text
@@ -45,8 +46,8 @@ def report_intervals(
     document: Mapping[str, Any],
     shown: Mapping[str, str],
     notes: Sequence[str] = (),
-    over_time: Sequence[dict[str, Any]] = (),
-    along: Sequence[dict[str, Any]] = (),
+    over_time: Sequence[Document] = (),
+    along: Sequence[Document] = (),
     unit: str = "",
     tables: Sequence[NamedTable] = (),
 ) -> None:

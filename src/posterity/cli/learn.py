@@ -11,6 +11,7 @@ from typing import Any
 import click
 from sklearn.base import is_classifier
 
+from posterity.aliases import Document, Estimator
 from posterity.cli.evaluate import explain_no_rows_left, make_model, progress_bar
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.formula import learning_rows, make_formula_model, open_formula_table
@@ -25,7 +26,7 @@ from posterity.evaluation._batches import locate_rows, note_refusals
 from posterity.files import save
 from posterity.io import ColumnMeans, TableStream
 from posterity.io.learning import check_takes_offsets, name_columns
-from posterity.io.reading import ROLES, ReadSettings
+from posterity.io.reading import ROLES, ReadSettings, take
 from posterity.io.targets import make_target
 
 
@@ -57,8 +58,7 @@ def fit(settings: FitSettings) -> None:
         table: TableStream
         whole: TableStream
         if formula is not None:
-            names = ("batch_rows", "memory", "missing", *ROLES)
-            reading = ReadSettings(**{name: getattr(settings, name) for name in names})
+            reading = ReadSettings(**take(settings, "batch_rows", "memory", "missing", *ROLES))
             whole = table = open_formula_table(learner, path, reading, settings.text, learns=True)
         elif settings.is_wide:
             whole = table = open_wide_table(settings, path, labels=labels)
@@ -80,17 +80,16 @@ def fit(settings: FitSettings) -> None:
     _print_summary(f"{_rows(table)} learned into {settings.output}", settings.quiet)
 
 
-def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> dict[str, Any]:
+def _make_notes(settings: FitSettings, table: TableStream, whole: TableStream) -> Document:
     """Return notes for the other verbs: columns by their roles, and the levels left out."""
     names = table.feature_names
     written = describe_format(settings.text)
-    roles = {role: getattr(settings, role) for role in ROLES}
     return {
         "target": settings.target,
         "missing": settings.missing,
         **({"columns": list(table.used_columns)} if settings.formula is None else {}),
         "left_out": [name for name in whole.feature_names if name not in names],
-        **{role: column for role, column in roles.items() if column is not None},
+        **{role: column for role, column in take(settings, *ROLES).items() if column is not None},
         **({"log_target": True} if settings.log_target else {}),
         **({"structure": settings.structure} if settings.is_wide else {}),
         **({"text": written} if written else {}),
@@ -173,7 +172,7 @@ def _read_file(
     return table
 
 
-def _write(kept: ModelFile, settings: FileSettings, notes: dict[str, Any]) -> None:
+def _write(kept: ModelFile, settings: FileSettings, notes: Document) -> None:
     if settings.output is None:
         kept.replace(notes)
     else:
@@ -181,13 +180,13 @@ def _write(kept: ModelFile, settings: FileSettings, notes: dict[str, Any]) -> No
         save(kept.model, settings.output, notes={**notes, "target": target})
 
 
-def _count_rows(means: ColumnMeans) -> dict[str, Any]:
+def _count_rows(means: ColumnMeans) -> Document:
     tallies = means.get_sums()
     return {"means": tallies} if tallies else {}
 
 
 def _learn_once(
-    table: TableStream, model: Any, learn: Callable[..., object], *, quiet: bool
+    table: TableStream, model: Estimator, learn: Callable[..., object], *, quiet: bool
 ) -> None:
     n_learned = 0
     with progress_bar(table, quiet=quiet) as advance:

@@ -6,19 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.base import is_classifier
 
+from posterity.aliases import Array, Estimator
 from posterity.distributions import Transformed
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.words import COUNTS
 
-Array = NDArray[np.float64]
 # Standard deviation of the log beyond which a prediction has no CRPS to speak of.
 LARGEST_LOG_SD = 2.0
 
 
-def check_log_target(model: Any) -> None:
+def check_log_target(model: Estimator) -> None:
     """Refuse models of what has no log to learn."""
     if is_classifier(model) or hasattr(model, "quantile") or type(model).__name__ in COUNTS:
         raise ValueError(
@@ -71,10 +72,12 @@ def learning_logs(learn: Callable[..., Any]) -> Callable[..., Any]:
 class LoggedModel:
     """A model of the log of the target, to be scored by the target."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Estimator) -> None:
         self._model = model
 
-    def predict_then_learn(self, X: Any, y: Any, sample_weight: Any = None, **how: Any) -> Any:
+    def predict_then_learn(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **how: Any
+    ) -> RowDistribution:
         """Predict and learn as the model does, for targets themselves."""
         return DistributionOfExp(self._model.predict_then_learn(X, logs(y), sample_weight, **how))
 

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import click
 
+from posterity.aliases import Document, Estimator
 from posterity.cli.evaluate import notes as describe_reading
 from posterity.cli.formula import open_formula_table
 from posterity.cli.reading import Reading
@@ -62,7 +63,7 @@ class ModelFile:
     """A model, what was noted with it, and the file as it was when it was read."""
 
     path: str
-    model: Any
+    model: Estimator
     notes: Mapping[str, Any]
     stamp: tuple[int, ...] | None
     given: Reading = field(default_factory=Reading)
@@ -205,7 +206,7 @@ def _is_model(path: str) -> bool:
     return True
 
 
-def _from_standard_input() -> tuple[Any, dict[str, Any]]:
+def _from_standard_input() -> tuple[Any, Document]:
     try:
         return loads_with_notes(standard_input().read())
     except ValueError as error:

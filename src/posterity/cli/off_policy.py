@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from posterity.aliases import Document
 from posterity.cli.estimates import format_number
 from posterity.cli.intervals import IntervalSettings, report_intervals
 from posterity.cli.pages import check_page
@@ -76,7 +77,7 @@ def _open_log(settings: Settings, source: Source) -> Log:
     )
 
 
-def _policy(name: str, arms: Sequence[Any]) -> Any:
+def _policy(name: str, arms: Sequence[Hashable]) -> Any:
     """A model file's bandit, an arm by what it is written as, or the name itself."""
     if os.path.exists(name):
         from posterity import load
@@ -111,7 +112,7 @@ def _line(one: Estimate, evaluation: Evaluation) -> EstimateRow:
     return EstimateRow(f"{one.policy}, {one.method}", cells, one.value, one.low, one.high)
 
 
-def _make_document(settings: Settings, found: WhatIf) -> dict[str, Any]:
+def _make_document(settings: Settings, found: WhatIf) -> Document:
     evaluation = found.evaluation
     return {
         "file": settings.file,

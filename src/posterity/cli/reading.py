@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from posterity.aliases import Document
 from posterity.io import TextFormat
 
 
@@ -33,7 +34,7 @@ class Reading:
         return TextFormat(**{**known, **{k: v for k, v in own.items() if v not in (None, ())}})
 
 
-def describe_format(text: TextFormat) -> dict[str, Any]:
+def describe_format(text: TextFormat) -> Document:
     """What is not as usual in a format, for the notes of a model file."""
     usual = TextFormat()
     found = {field.name: getattr(text, field.name) for field in fields(TextFormat)}

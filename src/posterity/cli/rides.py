@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import gzip
-from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Figure
 from posterity.cli import text
 from posterity.cli.demo import write_png
 from posterity.cli.outputs import check_place
 from posterity.datasets import rides_file
 from posterity.files.writing import replace_atomically
 
-Array = NDArray[np.float64]
 LEVEL = 0.95
 SHOWN = 48
 STRETCH = 200
@@ -69,7 +67,7 @@ def _write_data(data: str) -> None:
                "--dates calendar --missing level\n")  # fmt: skip
 
 
-def _figure(y: Array, low: Array, high: Array, predicted: Array) -> Any:
+def _figure(y: Array, low: Array, high: Array, predicted: Array) -> Figure:
     from posterity.plots._frame import COLOURS, figure_of, finish
 
     inside = (low <= y) & (y <= high)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray
 from posterity.forecasting.reading import ID, TARGET, TIME
 from posterity.io import TextFormat
 from posterity.io.columns import check_numbers, require
@@ -90,8 +91,8 @@ class Frame:
 
     def __init__(
         self,
-        columns: dict[str, NDArray[Any]],
-        time_type: Any = None,
+        columns: dict[str, AnyArray],
+        time_type: object = None,
         notes: Sequence[str] = (),
         regions: Mapping[Any, Sequence[Any]] | None = None,
     ) -> None:
@@ -103,7 +104,7 @@ class Frame:
         """Names of the columns."""
         return list(self._columns)
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> AnyArray:
         return self._columns[name]
 
 
@@ -120,7 +121,7 @@ def _read_columns(source: Source, names: list[str]) -> Any:
     return pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
 
 
-def _group(series: NDArray[Any], regions: NDArray[Any], column: str) -> Mapping[Any, Sequence[Any]]:
+def _group(series: AnyArray, regions: AnyArray, column: str) -> Mapping[Any, Sequence[Any]]:
     """Names of series by the region that each is in.
 
     Raises ``ValueError`` for a series of two regions, and a region that is named as a series is.
@@ -151,7 +152,7 @@ def _keep_months(table: Any, name: str, source: Source) -> Any:
     return table.set_column(place, name, pa.chunked_array([first, *chunks]))
 
 
-def as_typed(times: NDArray[Any], time_type: Any) -> Any:
+def as_typed(times: AnyArray, time_type: object) -> Any:
     """Times as an Arrow column of the type they were read as, for tables to be joined by."""
     if time_type is not None and (
         pa.types.is_temporal(time_type) or pa.types.is_integer(time_type)
@@ -160,7 +161,7 @@ def as_typed(times: NDArray[Any], time_type: Any) -> Any:
     return pa.array(without_hours(times))
 
 
-def without_hours(times: NDArray[Any]) -> NDArray[Any]:
+def without_hours(times: AnyArray) -> AnyArray:
     """Times as dates, where all are at midnight."""
     if times.dtype.kind != "M":
         return times
@@ -168,14 +169,14 @@ def without_hours(times: NDArray[Any]) -> NDArray[Any]:
     return days if (days == times).all() else times.astype("datetime64[s]")
 
 
-def _plain(column: Any) -> NDArray[Any]:
+def _plain(column: Any) -> AnyArray:
     """An Arrow column (chunked) as NumPy's; categories as what they are."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _names(column: Any) -> NDArray[Any]:
+def _names(column: object) -> AnyArray:
     """Names of series: whole numbers as such, though CSV files have no whole numbers."""
     names = _plain(column)
     if names.dtype.kind == "f" and np.isfinite(names).all() and (names == np.round(names)).all():
@@ -183,7 +184,7 @@ def _names(column: Any) -> NDArray[Any]:
     return names
 
 
-def _number_rows(names: NDArray[Any]) -> NDArray[np.int64]:
+def _number_rows(names: AnyArray) -> NDArray[np.int64]:
     """(n,) the number of each row within its series, from 0."""
     order = np.argsort(names.astype(str), kind="stable")
     ordered = names[order]

@@ -7,17 +7,17 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Document, Estimator, Mask
 from posterity.cli import text
 from posterity.cli.formula import describe_formula_model
 from posterity.cli.model_files import ModelFile, read_model
 from posterity.cli.text import escape
 from posterity.cli.wide import describe_wide
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.io.reading import ROLES
 from posterity.kernel.values import is_word
-from posterity.linear.base import LinearModel
 from posterity.linear.categories import OTHER
 from posterity.linear.contrasts import Base, Term, contrast_model
 from posterity.linear.named import list_feature_names
@@ -43,9 +43,9 @@ def run(model: str, *, level: float, base: tuple[str, ...] = (), as_json: bool) 
         _print(document)
 
 
-def _make_document(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+def _make_document(kept: ModelFile, level: float, base: Base) -> Document:
     model = kept.model
-    document: dict[str, Any] = {
+    document: Document = {
         "file": kept.path,
         "class": type(model).__name__,
         **{name: _read_text(kept, name) for name in ("target", "missing", *ROLES)},
@@ -72,11 +72,11 @@ def _read_text(kept: ModelFile, name: str) -> str | None:
     return noted if isinstance(noted, str) else None
 
 
-def _list_names(noted: Any) -> list[str]:
+def _list_names(noted: object) -> list[str]:
     return [str(name) for name in noted] if isinstance(noted, list | tuple) else []
 
 
-def _read_attribute(model: Any, name: str) -> Any:
+def _read_attribute(model: Estimator, name: str) -> Any:
     """What a model says, or the model inside it; None where neither says it."""
     for one in (model, getattr(model, "model_", None)):
         with contextlib.suppress(AttributeError, ValueError):
@@ -100,7 +100,7 @@ def _read_base(given: tuple[str, ...]) -> Base:
     return bases or None
 
 
-def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
+def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> Document:
     """The table of coefficients, of a model that has one."""
     model = kept.model
     kind = type(model)
@@ -113,16 +113,12 @@ def _describe_coefficients(kept: ModelFile, level: float, base: Base) -> dict[st
     return {"coefficients": [], "prior_std_learned": []}
 
 
-def _describe_full(kept: ModelFile, level: float, base: Base) -> dict[str, Any]:
-    model, joint, each = kept.model, kept.model.posterior_, None
-    if isinstance(model, LinearModel):
-        contrasts = contrast_model(model, base, _list_named_terms(kept))
-        joint = contrasts.of(joint)
-        if not hasattr(joint, "each"):  # as in the model's own summary
-            each = model._correct(contrasts.weights, joint.marginal(), of_rows=False)
+def _describe_full(kept: ModelFile, level: float, base: Base) -> Document:
+    contrasts = contrast_model(kept.model, base, _list_named_terms(kept))
+    joint, each = kept.model._compare(contrasts)
     return {
-        "coefficients": _coefficients(joint, level, each),
-        "prior_std_learned": _format_learned_prior(model),
+        "coefficients": _coefficients(joint, each, level),
+        "prior_std_learned": _format_learned_prior(kept.model),
     }
 
 
@@ -151,7 +147,7 @@ def _find_learned_target(kept: ModelFile) -> str:
     return f"the log of {target}" if kept.notes.get("log_target") is True else target
 
 
-def _name_quantity(model: Any, target: str) -> str:
+def _name_quantity(model: Estimator, target: str) -> str:
     """The name of the quantity that the coefficients predict."""
     if hasattr(model, "classes_"):
         first, *others = [str(label) for label in model.classes_]
@@ -165,7 +161,7 @@ def _name_quantity(model: Any, target: str) -> str:
     return f"the log of the expected {target}" if counts else target
 
 
-def _format_learned_prior(model: Any) -> list[float | None]:
+def _format_learned_prior(model: Estimator) -> list[float | None]:
     """Prior standard deviation of each coefficient, where it is learned."""
     given = model.get_params(deep=False)
     precision = given.get("prior_precision")
@@ -183,7 +179,7 @@ def _format_learned_prior(model: Any) -> list[float | None]:
     ]
 
 
-def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
+def _find_shown(model: Estimator, count: int) -> Mask:
     """(count,) which coefficients are shown: all but those of levels that never came."""
     categories = getattr(model, "categories_", None)
     if categories is None or count == 1:  # one for all
@@ -192,27 +188,18 @@ def _find_shown(model: Any, count: int) -> NDArray[np.bool_]:
     return np.array([name not in others for name in model._column_names(count)], dtype=bool)
 
 
-def _coefficients(posterior: Any, level: float, each: Any = None) -> list[dict[str, Any]]:
-    if not hasattr(posterior, "each"):
-        return _list_coefficients(posterior, level, posterior.marginal() if each is None else each)
-    return [
-        {**one, "name": f"{label}: {one['name']}"}
-        for label, joint in zip(posterior.labels, posterior.each, strict=True)
-        for one in _list_coefficients(joint, level, joint.marginal())
-    ]
-
-
-def _list_coefficients(joint: Any, level: float, each: Any) -> list[dict[str, Any]]:
-    mean, std = np.atleast_1d(each.mean()), np.array(each.std(), ndmin=1)
-    lower, upper = (np.array(ends, ndmin=1) for ends in each.interval(level))
-    names = joint.names or [f"x{i}" for i in range(len(mean))]
+def _coefficients(joint: Any, each: list[RowDistribution], level: float) -> list[Document]:
+    labels = [f"{label}: " for label in getattr(joint, "labels", ())] or [""]
     return [
         {
-            "name": name, "mean": _number(mean[i]), "std": _number(std[i]),
-            "lower": _number(lower[i]), "upper": _number(upper[i]),
+            "name": label + name,
+            **dict(zip(("mean", "std", "lower", "upper"), map(_number, numbers), strict=True)),
         }
-        for i, name in enumerate(names)
-    ]  # fmt: skip
+        for label, one in zip(labels, each, strict=True)
+        for name, *numbers in zip(
+            joint.names, one.mean(), one.std(), *one.interval(level), strict=True
+        )
+    ]
 
 
 def _number(value: Any) -> float | None:
@@ -222,7 +209,7 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: Document) -> None:
     console = text.console()
     target = "" if document["target"] is None else f", predicts {document['target']}"
     console.print(f"[bold]{escape(document['file'] + target)}[/bold]")
@@ -250,7 +237,7 @@ def _print(document: dict[str, Any]) -> None:
         console.print("\n?: not known yet; the rows learned so far leave it open.")
 
 
-def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _collect_facts(document: Document) -> list[tuple[str, str]]:
     settings = document["settings"]
     forgets = bool(settings.get("forgetting"))
     facts = [
@@ -278,7 +265,7 @@ def _collect_facts(document: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value not in ("", "?")]
 
 
-def _prior(document: dict[str, Any]) -> str:
+def _prior(document: Document) -> str:
     """The prior as set, and the learned values in increasing order."""
     given = str(document["settings"].get("prior_precision", ""))
     learned = [value for value in document["prior_std_learned"] if value is not None]

@@ -17,7 +17,7 @@ from posterity.cli.group import describe_command
 from posterity.cli.reading import Reading
 from posterity.io import TableError, TableStream, open_table
 from posterity.io.columns import Dates
-from posterity.io.reading import ROLES
+from posterity.io.reading import ROLES, take
 
 STANDARD_INPUT = "-"
 
@@ -47,10 +47,8 @@ class TableSettings(Reading):
     def open(self, path: str, **others: Any) -> TableStream:
         """The table at the path, where FILE was put; ``others`` go to `open_table` as they are."""
         names = "features", "drop", *ROLES, "batch_rows", "memory", "missing"
-        given = {name: getattr(self, name) for name in names}
-        how = {name: getattr(self, name) for name in ("dates", "categories", "lags", "text")}
-        asked = {**given, **how, "levels": self.category_levels, **others}
-        return open_table(path, self.target, **asked)
+        asked = take(self, *names, "dates", "categories", "lags", "text")
+        return open_table(path, self.target, **{**asked, "levels": self.category_levels, **others})
 
 
 @dataclass(frozen=True, kw_only=True)

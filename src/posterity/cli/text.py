@@ -48,7 +48,7 @@ def table(first: str, *numbers: str, no_wrap: bool = True) -> Any:
     return made
 
 
-def print_json(document: Any) -> None:
+def print_json(document: object) -> None:
     """Print a document, which has no number that JSON lacks, for other programs."""
     click.echo(json.dumps(document, allow_nan=False))
 

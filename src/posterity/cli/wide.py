@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from posterity.aliases import Document, Estimator
 from posterity.cli.tables import TableSettings
 from posterity.words import parse_one
 
@@ -58,7 +59,7 @@ class ModelSettings(TableSettings):
 
 def build_wide(
     settings: ModelSettings, *, noise_precision: float | None, noise: str, **common: Any
-) -> Any:
+) -> Estimator:
     """The estimator of many features.
 
     Raises
@@ -97,18 +98,17 @@ def build_wide(
 
 def open_wide_table(settings: ModelSettings, path: str, *, labels: bool) -> Any:
     """The table at the path, where FILE was put, with its columns as they are."""
-    from posterity.io.reading import ROLES, ReadSettings
+    from posterity.io.reading import ROLES, ReadSettings, take
     from posterity.io.targets import make_target
     from posterity.io.wide import open_wide
 
-    names = ("batch_rows", "memory", "missing", *ROLES)
-    reading = ReadSettings(**{name: getattr(settings, name) for name in names})
+    reading = ReadSettings(**take(settings, "batch_rows", "memory", "missing", *ROLES))
     goal = make_target(settings.target, labels=labels)
     columns = settings.features, settings.drop
     return open_wide(path, goal, reading, columns=columns, text=settings.text)
 
 
-def describe_wide(model: Any, level: float) -> dict[str, Any]:
+def describe_wide(model: Estimator, level: float) -> Document:
     """The coefficients that are furthest from 0 in units of their std, and each column's prior."""
     mean, std = model.coef_, model.coef_std_
     with np.errstate(divide="ignore", invalid="ignore"):

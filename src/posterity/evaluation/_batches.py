@@ -8,25 +8,24 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.kernel.tables import find_table, take_rows
 from posterity.kernel.values import read_floats
 from posterity.linear.offsets import RateOffsets
-
-FloatArray = NDArray[np.float64]
 
 
 class Batch(NamedTuple):
     """Rows X (n, p), targets y (n,) or (n, 2), and weights, times, offsets (n,) or None."""
 
     X: Any
-    y: FloatArray
-    sample_weight: FloatArray | None = None
-    times: FloatArray | None = None
-    offset: FloatArray | None = None
+    y: Array
+    sample_weight: Array | None = None
+    times: Array | None = None
+    offset: Array | None = None
 
-    def select(self, rows: slice | NDArray[np.intp]) -> Batch:
+    def select(self, rows: slice | Indices) -> Batch:
         """Return some of the rows."""
         parts = (None if part is None else part[rows] for part in self[1:])
         return Batch(take_rows(self.X, rows), *parts)  # type: ignore[arg-type]
@@ -38,7 +37,7 @@ class Batch(NamedTuple):
         return {"sample_weight": self.sample_weight, **some}
 
 
-def read_numbers(y: Any, number: int) -> FloatArray:
+def read_numbers(y: Any, number: int) -> Array:
     """The targets of this batch, which must be numbers."""
     if _is_text(np.asarray(y)):
         raise TypeError(
@@ -48,7 +47,7 @@ def read_numbers(y: Any, number: int) -> FloatArray:
     return read_labels(np.asarray(y, dtype=np.float64), number)
 
 
-def read_lifetimes(y: Any, number: int = 0) -> FloatArray:
+def read_lifetimes(y: Any, number: int = 0) -> Array:
     """The targets of this batch, (n, 2): the lower and the upper end of each lifetime."""
     ends = read_floats(y, "y")
     if ends.ndim != 2 or ends.shape[1] != 2:
@@ -59,12 +58,12 @@ def read_lifetimes(y: Any, number: int = 0) -> FloatArray:
     return ends
 
 
-def read_labels_or_numbers(y: Any, number: int) -> NDArray[Any]:
+def read_labels_or_numbers(y: Any, number: int) -> AnyArray:
     """The targets of this batch: text as it is, and all else as numbers."""
     return read_labels(y, number) if _is_text(np.asarray(y)) else read_numbers(y, number)
 
 
-def read_labels(y: Any, number: int) -> NDArray[Any]:
+def read_labels(y: Any, number: int) -> AnyArray:
     """The targets of this batch as they are, one a row."""
     targets = np.asarray(y)
     if targets.ndim != 1:
@@ -77,12 +76,12 @@ def read_labels(y: Any, number: int) -> NDArray[Any]:
 
 
 def limit_batches(
-    stream: Any,
+    stream: object,
     y: Any,
-    sample_weight: Any,
+    sample_weight: ArrayLike | None,
     batch_rows: int,
     added: RateOffsets | None = None,
-    read: Callable[[Any, int], NDArray[Any]] = read_numbers,
+    read: Callable[[Any, int], AnyArray] = read_numbers,
 ) -> Iterator[Batch]:
     """Batches of one to `batch_rows` rows, in the order of the stream."""
     for number, batch in enumerate(_slice_batches(stream, y, sample_weight, added)):
@@ -136,7 +135,7 @@ def note_refusals(note: str) -> Iterator[None]:
 
 
 def _slice_batches(
-    stream: Any, y: Any, sample_weight: Any, added: RateOffsets | None
+    stream: object, y: Any, sample_weight: ArrayLike | None, added: RateOffsets | None
 ) -> Iterable[Any]:
     if y is not None:
         return [(stream, y, sample_weight, None, None if added is None else added.read(len(y)))]
@@ -165,11 +164,11 @@ def _slice_batches(
     return stream
 
 
-def _is_text(targets: NDArray[Any]) -> bool:
+def _is_text(targets: AnyArray) -> bool:
     return isinstance(next(iter(targets.flat), 0.0), str)
 
 
-def _check_batch(batch: Any, number: int, read: Callable[[Any, int], NDArray[Any]]) -> Batch:
+def _check_batch(batch: object, number: int, read: Callable[[Any, int], AnyArray]) -> Batch:
     if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3, 4, 5):
         raise ValueError(
             f"batch {number} must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, times)"
@@ -188,7 +187,7 @@ def _check_batch(batch: Any, number: int, read: Callable[[Any, int], NDArray[Any
     return Batch(X, y, *(_read(name, values, y, number) for name, values in beside))
 
 
-def _read(name: str, values: Any, y: FloatArray, number: int) -> FloatArray | None:
+def _read(name: str, values: object, y: Array, number: int) -> Array | None:
     """Numbers (n,), one for each row, or None."""
     if values is None:
         return None

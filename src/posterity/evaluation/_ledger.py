@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from posterity.aliases import Array, Mask
 
 
-def two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """Sum and its rounding error: a + b == total + error exactly (Knuth 1969; Moller 1965)."""
     total = a + b
     b_seen = total - a
@@ -42,8 +42,8 @@ class StretchLedger:
 
     def add(
         self,
-        columns: Sequence[NDArray[np.float64] | NDArray[np.bool_]],
-        maxima: Sequence[NDArray[np.float64] | NDArray[np.bool_]] = (),
+        columns: Sequence[Array | Mask],
+        maxima: Sequence[Array | Mask] = (),
     ) -> None:
         """Add the next rows of the stream: one array (n,) for each column.
 
@@ -80,18 +80,18 @@ class StretchLedger:
         self._most[:half], self._most[half:] = most, -np.inf
         self.stretch_rows *= 2
 
-    def stretches(self) -> tuple[NDArray[np.int64], FloatArray]:
+    def stretches(self) -> tuple[NDArray[np.int64], Array]:
         """Rows seen at the end of each stretch, (s,), and the sums over each, (s, n_columns)."""
         n_stretches = -(-self.n_rows // self.stretch_rows)
         row_end = np.arange(1, n_stretches + 1, dtype=np.int64) * self.stretch_rows
         row_end[-1:] = self.n_rows
         return row_end, self._total[:n_stretches] + self._carry[:n_stretches]
 
-    def maxima(self) -> FloatArray:
+    def maxima(self) -> Array:
         """Greatest values in each stretch, (s, n_maxima)."""
         return self._most[: -(-self.n_rows // self.stretch_rows)]
 
-    def overall(self) -> FloatArray:
+    def overall(self) -> Array:
         """Sums over the whole stream, (n_columns,)."""
         total, carry = self._total, self._carry
         with np.errstate(over="ignore", invalid="ignore"):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Waves that the variance is taken from, and those that stand against the slowest of them.
 FEWEST_COSINES, MOST_COSINES, ALL_COSINES = 4, 12, 36
 
 
-def estimate_standard_error(sums: FloatArray, rows: FloatArray) -> tuple[float, int]:
+def estimate_standard_error(sums: Array, rows: Array) -> tuple[float, int]:
     r"""Return the standard error of a mean over time, and its degrees of freedom.
 
     Values that go together over a long time move a mean as slow waves do. So its variance is taken
@@ -51,7 +50,7 @@ def estimate_standard_error(sums: FloatArray, rows: FloatArray) -> tuple[float, 
     return float(np.sqrt(variances[:count].mean() / n)), count
 
 
-def _compute_wave_variances(sums: FloatArray, rows: FloatArray, count: int) -> FloatArray:
+def _compute_wave_variances(sums: Array, rows: Array, count: int) -> Array:
     """(count,) variance of a row's value as each cosine has it."""
     n = rows.sum()
     middle = (np.cumsum(rows) - 0.5 * rows) / n

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from posterity.aliases import Estimator
+
 
 def name_models(models: Mapping[str, Any] | Sequence[Any]) -> tuple[tuple[str, ...], list[Any]]:
     """Names and models, of a mapping or of a list."""
@@ -44,7 +46,7 @@ def list_names(models: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _format_parameters(model: Any) -> dict[str, str]:
+def _format_parameters(model: Estimator) -> dict[str, str]:
     """Parameters as text, those of nested estimators by their own names."""
     if not hasattr(model, "get_params"):
         return {}
@@ -57,7 +59,7 @@ def _format_parameters(model: Any) -> dict[str, str]:
     }
 
 
-def _holds_estimators(value: Any) -> bool:
+def _holds_estimators(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_estimators(item) for item in value)
     return hasattr(value, "get_params")

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from posterity import kernel
+from posterity.aliases import Array, Mask
 from posterity.distributions import Categorical, Normal, StudentT
-
-FloatArray = NDArray[np.float64]
 
 # An interval may be narrower than the digits of its ends: a target as near as that is inside.
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
@@ -31,15 +29,15 @@ class RowScores:
         F(y); None where the distribution can't say it, or is discrete: then it is not uniform.
     """
 
-    error: FloatArray
-    log_score: FloatArray
-    crps: FloatArray
-    covered: list[NDArray[np.bool_]]
-    width: list[FloatArray]
-    u: FloatArray | None
+    error: Array
+    log_score: Array
+    crps: Array
+    covered: list[Mask]
+    width: list[Array]
+    u: Array | None
 
 
-def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
+def row_scores(distribution: Any, y: Array, levels: Sequence[float]) -> RowScores:
     """Score predictions of `y`: by the kernel if they are normal or Student-t."""
     if isinstance(distribution, Categorical):
         raise TypeError("the model predicts labels: use progressive_classification(model, X, y)")
@@ -49,7 +47,7 @@ def row_scores(distribution: Any, y: FloatArray, levels: Sequence[float]) -> Row
         return _score_by_kernel(distribution, y, levels)
 
 
-def _score_by_distribution(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
+def _score_by_distribution(distribution: Any, y: Array, levels: Sequence[float]) -> RowScores:
     """Score by the distribution itself; where its mean is infinite, its median predicts.
 
     Such a prediction is no proper one, whatever its interval: it has no width, and is left out. Of
@@ -74,7 +72,7 @@ def _score_by_distribution(distribution: Any, y: FloatArray, levels: Sequence[fl
     )
 
 
-def _score_by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) -> RowScores:
+def _score_by_kernel(distribution: Any, y: Array, levels: Sequence[float]) -> RowScores:
     df = np.atleast_1d(getattr(distribution, "df", np.inf)).astype(np.float64, copy=False)
     given = (np.atleast_1d(distribution.loc), np.atleast_1d(distribution.scale), df)
     loc, scale, df = (np.ascontiguousarray(values) for values in given)
@@ -101,7 +99,7 @@ def _score_by_kernel(distribution: Any, y: FloatArray, levels: Sequence[float]) 
     return found
 
 
-def _fill_in(found: RowScores, distribution: Any, y: FloatArray, levels: Sequence[float]) -> None:
+def _fill_in(found: RowScores, distribution: Any, y: Array, levels: Sequence[float]) -> None:
     """Rows that the kernel leaves out: few degrees of freedom, far tails, flat or certain."""
     left_out = np.isnan(found.crps)
     for width in found.width:

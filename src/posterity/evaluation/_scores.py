@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evaluation._row_scores import row_scores
 
-FloatArray = NDArray[np.float64]
-Column = NDArray[np.float64] | NDArray[np.bool_]
+Column = Array | Mask
 
 # Columns of the ledger; then for each level: covered, width.
 ROWS, SCORED, WITH_DENSITY, WITH_CRPS, ABSOLUTE, SQUARED, LOG_SCORE, CRPS = range(8)
@@ -24,8 +23,8 @@ def n_columns(levels: Sequence[float]) -> int:
 
 
 def score_columns(
-    distribution: Any, y: FloatArray, levels: Sequence[float]
-) -> tuple[list[Column], FloatArray | None, FloatArray]:
+    distribution: Any, y: Array, levels: Sequence[float]
+) -> tuple[list[Column], Array | None, Array]:
     """Columns (n,) to be summed, in the order of the constants above; F(y), if it is known; errors.
 
     A flat prediction (infinite intervals) is recognised by its interval, not by its sd: a
@@ -48,7 +47,7 @@ def score_columns(
     return _mask_missing(columns, np.isfinite(first)), scores.u, scores.error
 
 
-def _mask_missing(columns: list[Column], scored: NDArray[np.bool_]) -> list[Column]:
+def _mask_missing(columns: list[Column], scored: Mask) -> list[Column]:
     """Set rows without such a score to zero, and count the others."""
     with_density = scored & np.isfinite(columns[LOG_SCORE])
     with_crps = scored & np.isfinite(columns[CRPS])

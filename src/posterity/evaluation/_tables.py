@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from posterity.aliases import Document
+
 
 def html_table(
     caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], notes: Iterable[str] = ()
@@ -39,7 +41,7 @@ def count_rows(n: int) -> str:
     return "1 row" if n == 1 else f"{n:,} rows"
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """What JSON holds: lists for arrays, None for numbers that are not finite, text as keys.
 
     Examples
@@ -56,6 +58,6 @@ def to_plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def pick_plain(scores: Any, *names: str) -> dict[str, Any]:
+def pick_plain(scores: Any, *names: str) -> Document:
     """Some attributes, as JSON holds them."""
     return {name: to_plain(getattr(scores, name)) for name in names}

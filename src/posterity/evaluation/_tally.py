@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.pit import N_BINS, count_bins
 from posterity.evaluation import _scores as column
 from posterity.evaluation._batches import refuse_nothing
@@ -19,7 +20,6 @@ from posterity.evaluation.residuals import ResidualLedger
 from posterity.evaluation.result import ValidationResult, WorstRow, summarize
 from posterity.evaluation.slices import Sliced, SliceLedger
 
-FloatArray = NDArray[np.float64]
 N_WORST = 5
 
 
@@ -40,11 +40,11 @@ class ScoredBatch:
     """
 
     X: Any
-    y: FloatArray
+    y: Array
     columns: list[Column]
-    u: FloatArray | None
-    error: FloatArray
-    offsets: FloatArray | None = None
+    u: Array | None
+    error: Array
+    offsets: Array | None = None
 
 
 class RunningScores:
@@ -84,7 +84,7 @@ class RunningScores:
             u = scored.u if counted.all() else scored.u[counted.astype(bool)]
             self._counts += count_bins(u)
 
-    def _note_worst(self, y: FloatArray, error: FloatArray) -> None:
+    def _note_worst(self, y: Array, error: Array) -> None:
         """Keep the rows with the largest errors so far, the largest first."""
         least = self._worst[-1].error if len(self._worst) == N_WORST else -1.0
         rows = np.flatnonzero(error > least)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evaluation import _scores as column
 from posterity.evaluation.baselines import Baseline
 from posterity.evaluation.slices import SliceSums
-
-FloatArray = NDArray[np.float64]
 
 MOST_STRETCHES = 128
 
@@ -38,9 +37,9 @@ class Totals:
     """
 
     levels: tuple[float, ...]
-    overall: FloatArray
-    stretches: FloatArray
-    most: FloatArray
+    overall: Array
+    stretches: Array
+    most: Array
     counts: NDArray[np.int64] | None
     slices: dict[str, SliceSums] = field(default_factory=dict)
     baselines: dict[str, Baseline] = field(default_factory=dict)
@@ -89,7 +88,7 @@ def _check_alike(one: Totals, other: Totals) -> None:
             )
 
 
-def _coarsen(sums: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _coarsen(sums: Array, most: Array) -> tuple[Array, Array]:
     """Neighbours joined until there are at most `MOST_STRETCHES` of them."""
     if len(sums) <= MOST_STRETCHES:
         return sums, most

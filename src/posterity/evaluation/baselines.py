@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Document
 from posterity.distributions import StudentT
 from posterity.evaluation import _scores as column
 from posterity.evaluation._row_scores import row_scores
 from posterity.evaluation._scores import Column
-
-FloatArray = NDArray[np.float64]
 
 # Rows; absolute and squared errors of the baseline, then of the model; rows that both scored; log
 # scores and CRPS of the baseline, then of the model.
@@ -90,7 +87,7 @@ class _RunningMean:
         self.reach = self.lag = newest
         self._sums = np.zeros(3)
 
-    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
+    def forecasts(self, known: Array, exposures: Array, seen: int, m: int) -> StudentT:
         """Forecasts of the last m rows, `seen` rows having come before them and those without.
 
         `known` and `exposures` end in those rows; here all exposures are 1.
@@ -110,7 +107,7 @@ class _RunningRate:
         self.reach = self.lag = newest
         self._sums = np.zeros((4, 1))  # rows, exposures, counts, and their squares over exposures
 
-    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
+    def forecasts(self, known: Array, exposures: Array, seen: int, m: int) -> StudentT:
         """As above, of rates and whatever exposures."""
         rate, exposure = (_before(one, self.lag, m) for one in (known, exposures))
         terms = np.stack([np.ones(len(rate)), exposure, rate * exposure, rate**2 * exposure])
@@ -133,7 +130,7 @@ class _LastValue:
         self.lag, self._newest = lag, newest
         self._sums = np.zeros(2)
 
-    def forecasts(self, known: FloatArray, exposures: FloatArray, seen: int, m: int) -> StudentT:
+    def forecasts(self, known: Array, exposures: Array, seen: int, m: int) -> StudentT:
         """As above."""
         ahead = exposures[len(exposures) - m :]
         loc = _before(known, self.lag, m) * ahead
@@ -149,7 +146,7 @@ class _LastValue:
         return StudentT(df, loc, scale * ahead)
 
 
-def _before(known: FloatArray, lag: int, n: int) -> FloatArray:
+def _before(known: Array, lag: int, n: int) -> Array:
     """Return the value `lag` rows before each of the last n rows."""
     end = len(known) - lag
     return np.ascontiguousarray(known[end - n : end])
@@ -161,7 +158,7 @@ class BaselineLedger:
     def __init__(self, delay: int, period: int | None) -> None:
         # The newest target known is that of the row before, or as many more ago as there is delay.
         newest = delay + 1
-        self._runs: dict[str, Any] = {
+        self._runs: Document = {
             "mean so far": _RunningMean(newest),
             "last value": _LastValue(newest, newest),
         }
@@ -175,7 +172,7 @@ class BaselineLedger:
         self._sums = {name: np.zeros(N_SUMS) for name in self._runs}
         self._seen = 0
 
-    def add(self, y: FloatArray, columns: list[Column], offsets: FloatArray | None = None) -> None:
+    def add(self, y: Array, columns: list[Column], offsets: Array | None = None) -> None:
         """Score the next rows, whose targets are `y` and whose scores by the model `columns`.
 
         ``offsets`` (n,) are the logs of the exposures of counts.
@@ -199,7 +196,7 @@ class BaselineLedger:
         return {name: _baseline(name, sums) for name, sums in self._sums.items() if sums[0] > 0}
 
 
-def _sums(forecasts: StudentT, y: FloatArray, columns: list[Column]) -> FloatArray:
+def _sums(forecasts: StudentT, y: Array, columns: list[Column]) -> Array:
     scores = row_scores(forecasts, y, ())
     errors = [
         len(y),
@@ -218,7 +215,7 @@ def _sums(forecasts: StudentT, y: FloatArray, columns: list[Column]) -> FloatArr
     return np.array([*errors, count, *sums], dtype=np.float64)
 
 
-def _baseline(name: str, sums: FloatArray) -> Baseline:
+def _baseline(name: str, sums: Array) -> Baseline:
     rows, absolute, squared, model_absolute, model_squared, scored, *scores = sums.tolist()
     return Baseline(
         name,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import AnyArray, Array, Document, Estimator, Mask
 from posterity.evaluation._batches import (
     limit_batches,
     locate_rows,
@@ -20,8 +21,6 @@ from posterity.evaluation._batches import (
 from posterity.evaluation._ledger import StretchLedger
 from posterity.evaluation._tables import count_rows, pick_plain, to_plain
 from posterity.evaluation.progressive import check_count, check_learns
-
-FloatArray = NDArray[np.float64]
 
 # Columns of the ledger: rows, right answers, log scores that are finite, their sum, Brier scores.
 ROWS, RIGHT, WITH_SCORE, LOG_SCORE, BRIER = range(5)
@@ -44,8 +43,8 @@ class Calibration:
     """
 
     n: NDArray[np.int64]
-    predicted: FloatArray
-    observed: FloatArray
+    predicted: Array
+    observed: Array
 
     @property
     def error(self) -> float:
@@ -69,9 +68,9 @@ class ClassStretches:
     """
 
     row_end: NDArray[np.int64]
-    accuracy: FloatArray
-    log_loss: FloatArray
-    brier: FloatArray
+    accuracy: Array
+    log_loss: Array
+    brier: Array
 
     def __len__(self) -> int:
         return len(self.row_end)
@@ -108,7 +107,7 @@ class ClassificationResult:
     n_impossible: int
     along: ClassStretches = field(repr=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
         return {
             **pick_plain(self, *SCORES, "no_change"),
@@ -135,12 +134,12 @@ class ClassificationResult:
 
 
 def progressive_classification(
-    model: Any,
-    stream: Any,
+    model: Estimator,
+    stream: object,
     y: Any = None,
     *,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ClassificationResult:
     """Score the predicted labels of a stream, each predicted before its row was learned.
@@ -206,7 +205,7 @@ def progressive_classification(
     return _result(ledger, bins, repeats)
 
 
-def _scores(predictive: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> list[FloatArray]:
+def _scores(predictive: Any, labels: AnyArray, came: Mask) -> list[Array]:
     probabilities = np.asarray(predictive.probabilities)
     log_score = np.asarray(predictive.logpmf(labels))
     finite = np.isfinite(log_score)
@@ -220,7 +219,7 @@ def _scores(predictive: Any, labels: NDArray[Any], came: NDArray[np.bool_]) -> l
     ]
 
 
-def _bin_probabilities(probabilities: FloatArray, came: NDArray[np.bool_]) -> FloatArray:
+def _bin_probabilities(probabilities: Array, came: Mask) -> Array:
     """Numbers, summed probabilities and summed outcomes (3, bins)."""
     place = np.minimum((probabilities * N_BINS).astype(np.intp), N_BINS - 1).ravel()
     return np.stack(
@@ -232,7 +231,7 @@ def _bin_probabilities(probabilities: FloatArray, came: NDArray[np.bool_]) -> Fl
     )
 
 
-def _result(ledger: StretchLedger, bins: FloatArray, repeats: int) -> ClassificationResult:
+def _result(ledger: StretchLedger, bins: Array, repeats: int) -> ClassificationResult:
     row_end, sums = ledger.stretches()
     overall = ledger.overall()
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -248,7 +247,7 @@ def _result(ledger: StretchLedger, bins: FloatArray, repeats: int) -> Classifica
     )
 
 
-def _means(sums: FloatArray) -> dict[str, FloatArray]:
+def _means(sums: Array) -> dict[str, Array]:
     """Means along the last axis of the sums; NaN where nothing was counted."""
     rows = sums[..., ROWS]
     scored = sums[..., WITH_SCORE]

@@ -9,11 +9,10 @@ from sys import maxsize
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Array, Estimator
 from posterity.evaluation._batches import Batch, limit_batches, refuse_nothing
-
-FloatArray = NDArray[np.float64]
 
 FEWEST_ROWS = 32
 
@@ -34,21 +33,21 @@ class CoefficientPath:
     """
 
     row_end: NDArray[np.int64]
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
+    mean: Array
+    low: Array
+    high: Array
     names: tuple[str, ...]
     level: float
 
 
 def follow_coefficients(
-    model: Any,
-    stream: Any,
+    model: Estimator,
+    stream: object,
     y: Any = None,
     *,
     points: int = 100,
     level: float = 0.95,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> CoefficientPath:
     """Learn a stream, and record the model's coefficients along the way.
 
@@ -112,8 +111,8 @@ class _Notes:
         self._level = level
         self._names: tuple[str, ...] = ()
         self.rows: list[int] = []
-        self._means: list[FloatArray] = []
-        self._ends: list[FloatArray] = []
+        self._means: list[Array] = []
+        self._ends: list[Array] = []
 
     def add(self, n_rows: int, joint: Any) -> None:
         """Note a posterior after so many rows."""
@@ -150,7 +149,7 @@ class CoefficientFollower:
     """
 
     def __init__(
-        self, model: Any, points: int, expected_rows: Callable[[], float], level: float = 0.95
+        self, model: Estimator, points: int, expected_rows: Callable[[], float], level: float = 0.95
     ) -> None:
         _check_followed(model)
         self._model = model
@@ -189,7 +188,7 @@ class CoefficientFollower:
         return self._notes.path()
 
 
-def _check_followed(model: Any) -> None:
+def _check_followed(model: Estimator) -> None:
     if not hasattr(type(model), "posterior_"):
         raise TypeError(
             f"{type(model).__name__} has no posterior_, so there are no coefficients to follow: "

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Mask
 from posterity.averaging.inputs import log_prior
 from posterity.averaging.members import (
     check_member,
@@ -33,8 +34,6 @@ from posterity.evaluation.progressive import check_count
 from posterity.linear.offsets import RateOffsets
 from posterity.posteriors.ensemble import compute_probabilities
 
-FloatArray = NDArray[np.float64]
-
 REQUIRED_METHODS = {"evidence": ("partial_fit",), "prequential": ("predict_then_learn",)}
 
 
@@ -45,9 +44,9 @@ def compare(
     *,
     score: str = "evidence",
     prior_weights: ArrayLike | None = None,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     batch_rows: int = 16384,
     progress: Callable[[int], object] | None = None,
 ) -> Comparison:
@@ -151,7 +150,7 @@ def compare(
     return Comparison(names, score, log_scores, weights, np.exp(prior), n_rows, n_unscored)
 
 
-EvaluatedDecisions = tuple[FloatArray, int, int]
+EvaluatedDecisions = tuple[Array, int, int]
 
 
 def _by_evidence(
@@ -245,7 +244,7 @@ def _refuse_forgetting(name: str) -> None:
     )
 
 
-def _flat(predictive: Any) -> NDArray[np.bool_]:
+def _flat(predictive: Any) -> Mask:
     """Return True where a prediction is flat: in other libraries, where an interval is infinite."""
     if hasattr(predictive, "is_flat"):
         return predictive.is_flat()

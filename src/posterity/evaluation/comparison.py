@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame, Document
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._tables import count_rows, to_plain
-
-FloatArray = NDArray[np.float64]
 
 # Kass and Raftery (1995), section 3.2, whose scale is of twice the log: in nats, rounded as theirs.
 STRENGTHS = (
@@ -70,9 +67,9 @@ class Comparison:
 
     names: tuple[str, ...]
     score: str
-    log_scores: FloatArray
-    weights: FloatArray
-    prior_weights: FloatArray
+    log_scores: Array
+    weights: Array
+    prior_weights: Array
     n_rows: int
     n_unscored: int = 0
 
@@ -82,7 +79,7 @@ class Comparison:
         return self.names[int(np.argmax(self.log_scores))]
 
     @property
-    def differences(self) -> FloatArray:
+    def differences(self) -> Array:
         """Distance of each model from the best (k,), in nats, at least 0."""
         highest = self.log_scores.max()
         # Infinite scores: those that share the highest are not behind it.
@@ -98,7 +95,7 @@ class Comparison:
         behind = self.differences.tolist()
         return tuple("best" if nats == 0.0 else strength(nats) for nats in behind)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON."""
         return {
             "score": self.score,
@@ -108,7 +105,7 @@ class Comparison:
             "models": to_plain(self._rows()),
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame with a row for each model, the best first.
 
         Raises
@@ -141,7 +138,7 @@ class Comparison:
         """The models, best first."""
         return np.argsort(-self.log_scores, kind="stable").tolist()
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Document]:
         columns = {
             "log_score": self.log_scores.tolist(),
             "difference": self.differences.tolist(),

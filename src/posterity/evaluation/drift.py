@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Mask
 from posterity.evaluation.stretches import Stretches
-
-FloatArray = NDArray[np.float64]
 
 # A smaller rise does not matter, however sure it is.
 RATIO = 1.05
@@ -62,7 +60,7 @@ def drift_periods(along: Stretches) -> list[DriftPeriod]:
         return _find_periods(*_group_neighbours(along))
 
 
-def _find_periods(rows: FloatArray, absolute: FloatArray, size: FloatArray) -> list[DriftPeriod]:
+def _find_periods(rows: Array, absolute: Array, size: Array) -> list[DriftPeriod]:
     if not np.any(size > 0.0):
         return []
     values = np.log(np.maximum(size, 1e-9 * size.max()))
@@ -82,15 +80,15 @@ def _find_periods(rows: FloatArray, absolute: FloatArray, size: FloatArray) -> l
 
 
 def _find_worst(
-    values: FloatArray,
-    absolute: FloatArray,
-    rows: FloatArray,
+    values: Array,
+    absolute: Array,
+    rows: Array,
     spread: float,
-    worse: NDArray[np.bool_],
+    worse: Mask,
 ) -> tuple[int, int] | None:
     """Return the first group of the window that stands out most, and the one after its last."""
 
-    def add_up(each: FloatArray) -> FloatArray:
+    def add_up(each: Array) -> Array:
         return np.concatenate([[0.0], np.cumsum(np.where(worse, 0.0, each))])
 
     n, total, error = add_up(rows), add_up(rows * values), add_up(absolute)
@@ -110,7 +108,7 @@ def _find_worst(
     return best // len(n), best % len(n)
 
 
-def _estimate_spread(values: FloatArray, rows: FloatArray) -> float:
+def _estimate_spread(values: Array, rows: Array) -> float:
     """Return the standard deviation of a row's value, as means over many rows have it."""
     n, total = np.insert(np.cumsum(rows), 0, 0.0), np.insert(np.cumsum(rows * values), 0, 0.0)
     found = 0.0
@@ -131,7 +129,7 @@ def _estimate_spread(values: FloatArray, rows: FloatArray) -> float:
     return float(np.sqrt(found))
 
 
-def _group_neighbours(along: Stretches) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _group_neighbours(along: Stretches) -> tuple[Array, Array, Array]:
     """Rows, sum of absolute errors and size of errors of neighbours joined to 20 rows and more.
 
     The size is between the mean and the root mean square of the errors but the largest.

@@ -8,8 +8,9 @@ from itertools import tee
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Estimator
 from posterity.averaging.members import (
     check_member,
     copy_unfitted,
@@ -26,8 +27,6 @@ from posterity.evaluation.progressive import check_count, check_levels, scored_b
 from posterity.evaluation.slices import Sliced
 from posterity.linear.offsets import RateOffsets
 
-FloatArray = NDArray[np.float64]
-
 # Column of the loss, its sign, and the column that says which rows have it.
 LOSSES = {
     "log_score": (column.LOG_SCORE, -1.0, column.WITH_DENSITY),
@@ -40,7 +39,7 @@ LOSSES = {
 class _Learner:
     """A copy of a model, or of a pipeline whose steps are fitted on the first batch."""
 
-    def __init__(self, name: str, model: Any) -> None:
+    def __init__(self, name: str, model: Estimator) -> None:
         check_member(name, model, ("predict_then_learn",))
         self.name, self.model = name, copy_unfitted(model)
         self._began = False
@@ -63,9 +62,9 @@ def compare_predictions(
     period: int | None = None,
     slices: Sliced | None = None,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> PairedComparison:
     """Compare models along a stream, with standard errors of their differences.
@@ -189,7 +188,7 @@ class _Pairs:
         self.along.add([scored, *losses, *(losses - losses.mean(axis=0))])
 
 
-def _compute_mean_losses(sums: FloatArray) -> FloatArray:
+def _compute_mean_losses(sums: Array) -> Array:
     """Mean loss in each stretch by each model, (k, s); NaN where no row was scored."""
     rows = sums[:, 0]
     return np.where(rows > 0, sums[:, 1:].T / np.maximum(rows, 1.0), math.nan)

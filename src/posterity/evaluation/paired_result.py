@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from posterity.aliases import Array, Axes, DataFrame, Document
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.evaluation._long_run import estimate_standard_error
 from posterity.evaluation._tables import count_rows, html_table, to_plain
 from posterity.evaluation.result import ValidationResult
-
-FloatArray = NDArray[np.float64]
 
 UNITS = {
     "log_score": "nats",
@@ -97,9 +96,9 @@ class PairedComparison:
     results: Mapping[str, ValidationResult]
     row_end: NDArray[np.int64]
     n_scored: NDArray[np.int64]
-    losses: FloatArray
+    losses: Array
     models: Mapping[str, Any] = field(repr=False)
-    _sums: FloatArray = field(repr=False)  # (k, s) of losses, relative to the other models'
+    _sums: Array = field(repr=False)  # (k, s) of losses, relative to the other models'
 
     @property
     def n_rows(self) -> int:
@@ -107,7 +106,7 @@ class PairedComparison:
         return int(self.n_scored.sum())
 
     @property
-    def mean_losses(self) -> FloatArray:
+    def mean_losses(self) -> Array:
         """Mean loss of each model over the rows that all scored, (k,)."""
         total = np.where(self.n_scored > 0, self.losses, 0.0) @ self.n_scored
         return np.asarray(total / self.n_rows)
@@ -133,7 +132,7 @@ class PairedComparison:
         p_value = 2.0 * float(stdtr(degrees_of_freedom, -abs(_ratio(mean, error))))
         return PairedDifference(mean, error, p_value, self.n_rows, degrees_of_freedom)
 
-    def difference_along(self, one: str, other: str) -> tuple[FloatArray, FloatArray]:
+    def difference_along(self, one: str, other: str) -> tuple[Array, Array]:
         """Mean difference over all rows so far, and its standard error, at each of `row_end`.
 
         The error is that of the whole stream, scaled by the number of rows.
@@ -146,7 +145,7 @@ class PairedComparison:
         error = self.between(one, other).standard_error * np.sqrt(self.n_rows / known)
         return mean, error
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON."""
         return {
             "loss": self.loss,
@@ -158,7 +157,7 @@ class PairedComparison:
             ],
         }
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame with a row for each model, the best first.
 
         Raises
@@ -169,7 +168,7 @@ class PairedComparison:
         pandas = require_pandas("to_frame", "to_dict()")
         return pandas.DataFrame(self._rows()).set_index("name")
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how far each model is behind the best along time; returns matplotlib Axes."""
         from posterity.plots import plot_differences
 
@@ -206,7 +205,7 @@ class PairedComparison:
             for row in self._rows()
         ]
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[Document]:
         """Each model against the best, best first."""
         best, means = self.best, self.mean_losses
         rows = []

@@ -9,8 +9,10 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from posterity.aliases import Estimator
 from posterity.evaluation._batches import (
     Batch,
     join_batches,
@@ -27,8 +29,8 @@ from posterity.linear.offsets import RateOffsets
 
 
 def progressive_validation(
-    model: Any,
-    stream: Any,
+    model: Estimator,
+    stream: object,
     y: Any = None,
     *,
     levels: Sequence[float] = (0.95,),
@@ -37,9 +39,9 @@ def progressive_validation(
     slices: Sliced | None = None,
     follow: int = 0,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
-    offset: Any = None,
-    exposure: Any = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ValidationResult:
     """Score the predictions of a stream, each made before its row was learned.
@@ -147,7 +149,7 @@ def progressive_validation(
 
 
 def scored_batches(
-    model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
+    model: Estimator, batches: Iterator[Batch], levels: Sequence[float], delay: int
 ) -> Iterator[ScoredBatch]:
     """Predict, score, then learn, batch by batch; empty batches are passed over."""
     return (
@@ -158,7 +160,7 @@ def scored_batches(
 
 
 def _validate_immediately(
-    model: Any, batches: Iterator[Batch], levels: Sequence[float]
+    model: Estimator, batches: Iterator[Batch], levels: Sequence[float]
 ) -> Iterator[ScoredBatch]:
     """Labels arrive with their rows: one pass predicts and learns a whole batch."""
     seen = 0
@@ -170,7 +172,7 @@ def _validate_immediately(
 
 
 def _validate_with_delay(
-    model: Any, batches: Iterator[Batch], levels: Sequence[float], delay: int
+    model: Estimator, batches: Iterator[Batch], levels: Sequence[float], delay: int
 ) -> Iterator[ScoredBatch]:
     """Labels arrive `delay` rows later.
 
@@ -226,7 +228,7 @@ def _estimate_rows(stream: Any, y: Any) -> float:
     return float(stream.n_rows_read / share) if share > 0.0 else 0.0
 
 
-def _predict_then_learn(model: Any, batch: Batch, seen: int) -> Any:
+def _predict_then_learn(model: Estimator, batch: Batch, seen: int) -> Any:
     """Ask the model, and say where in the stream the rows are that it refuses."""
     with note_refusals(locate_rows(seen, len(batch.y))):
         return model.predict_then_learn(batch.X, batch.y, **batch.keywords())
@@ -254,7 +256,7 @@ def check_count(name: str, value: int, least: int) -> int:
     return count
 
 
-def check_learns(model: Any) -> None:
+def check_learns(model: Estimator) -> None:
     """Raise ``TypeError`` for a model that cannot predict rows before it learns them."""
     if not hasattr(model, "predict_then_learn"):
         raise TypeError(
@@ -263,7 +265,7 @@ def check_learns(model: Any) -> None:
         )
 
 
-def _check_model(model: Any) -> None:
+def _check_model(model: Estimator) -> None:
     check_learns(model)
     if hasattr(model, "__sklearn_tags__") and is_classifier(model):
         raise TypeError(

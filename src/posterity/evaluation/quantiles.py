@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Document, Estimator
 from posterity.evaluation._batches import limit_batches, refuse_nothing
 from posterity.evaluation._tables import to_plain
 
-FloatArray = NDArray[np.float64]
 # Targets that the quantile so far is taken of, and rows after which it is taken anew.
 _KEPT, _BATCH_ROWS, _UPDATE_SHARE = 65536, 16384, 0.02
 
@@ -50,14 +49,18 @@ class QuantileResult:
         known = 0.0 < self.baseline_loss < math.inf
         return 1.0 - self.pinball_loss / self.baseline_loss if known else math.nan
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, and None for what is not finite."""
-        plain: dict[str, Any] = to_plain({**asdict(self), "skill": self.skill})
+        plain: Document = to_plain({**asdict(self), "skill": self.skill})
         return plain
 
 
 def progressive_quantiles(
-    model: Any, stream: Any, y: Any = None, *, progress: Callable[[int], object] | None = None
+    model: Estimator,
+    stream: object,
+    y: Any = None,
+    *,
+    progress: Callable[[int], object] | None = None,
 ) -> QuantileResult:
     """Score a model of a quantile on a stream; each row is predicted before it is learned.
 
@@ -96,7 +99,7 @@ def progressive_quantiles(
     return QuantileResult(q, n_rows, n_rows - n_scored, below, loss, usual_loss)
 
 
-def pinball(error: FloatArray, quantile: float) -> FloatArray:
+def pinball(error: Array, quantile: float) -> Array:
     """The check loss of y - f, for each row.
 
     Examples
@@ -114,7 +117,7 @@ class _RunningQuantile:
         self._quantile, self._kept, self._n = quantile, np.empty(0), 0
         self._rng = np.random.default_rng(0)
 
-    def before(self, y: FloatArray) -> FloatArray:
+    def before(self, y: Array) -> Array:
         """Return the quantile before each row, renewed every few percent of rows; then learn."""
         found, start = np.empty(len(y)), 0
         while start < len(y):
@@ -125,7 +128,7 @@ class _RunningQuantile:
             start = end
         return found
 
-    def _learn(self, y: FloatArray) -> None:
+    def _learn(self, y: Array) -> None:
         """Keep the first, then each with the same probability (Vitter 1985, algorithm R)."""
         room = max(_KEPT - len(self._kept), 0)
         self._kept = np.concatenate([self._kept, y[:room]])

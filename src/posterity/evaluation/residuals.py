@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-FloatArray = NDArray[np.float64]
+from posterity.aliases import Array, Mask
 
 MOST_ROWS = 800
 N_NEIGHBOURHOODS = 12
@@ -30,10 +30,10 @@ class Residuals:
     """
 
     row: NDArray[np.int64]
-    predicted: FloatArray
-    standardised: FloatArray
+    predicted: Array
+    standardised: Array
 
-    def running_mean(self) -> tuple[FloatArray, FloatArray]:
+    def running_mean(self) -> tuple[Array, Array]:
         """Means of both over neighbours by predicted mean: not flat where the function bends.
 
         Examples
@@ -60,7 +60,7 @@ class ResidualLedger:
         self._most, self._stride, self._n_rows = most, 1, 0
         self._kept = np.empty((0, 3))
 
-    def add(self, predicted: FloatArray, u: FloatArray, scored: NDArray[np.bool_]) -> None:
+    def add(self, predicted: Array, u: Array, scored: Mask) -> None:
         """The next rows: predicted means, F(y), and whether the prediction had a width."""
         n, first = len(u), self._n_rows
         self._n_rows += n

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame, Document, Figure
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.pit import PIT, skewness_in_words
 from posterity.evaluation import _scores as column
@@ -22,10 +22,6 @@ from posterity.evaluation.residuals import Residuals
 from posterity.evaluation.slices import Slices
 from posterity.evaluation.stretches import Stretches
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 SCORES = ("mae", "rmse", "log_score", "crps", "coverage", "width")
 
 
@@ -120,7 +116,7 @@ class ValidationResult:
         """
         return drift_periods(self.along)
 
-    def to_frame(self, by: str = "time") -> Any:
+    def to_frame(self, by: str = "time") -> DataFrame:
         """A pandas data frame of scores.
 
         Parameters
@@ -166,7 +162,7 @@ class ValidationResult:
 
         return plot_validation(self, title, unit=unit)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, strings, lists and None (for what is not finite): ready for JSON.
 
         Levels become strings, since JSON has no other keys.
@@ -271,7 +267,7 @@ def summarize(totals: Totals) -> ValidationResult:
     )
 
 
-def _counts(sums: FloatArray) -> dict[str, Any]:
+def _counts(sums: Array) -> Document:
     rows = sums[:, column.ROWS]
     return {
         "n_rows": rows.astype(np.int64),
@@ -279,10 +275,10 @@ def _counts(sums: FloatArray) -> dict[str, Any]:
     }
 
 
-def means(sums: FloatArray, levels: Sequence[float]) -> dict[str, Any]:
+def means(sums: Array, levels: Sequence[float]) -> Document:
     """Means along the last axis of the sums; NaN where nothing was counted."""
 
-    def mean(numerator: int, count: int) -> FloatArray:
+    def mean(numerator: int, count: int) -> Array:
         counted = sums[..., count]
         return np.where(counted > 0, sums[..., numerator] / np.maximum(counted, 1.0), np.nan)
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Array
 from posterity.evaluation._scores import Column, n_columns
 from posterity.kernel.tables import find_table
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class SlicedNumbers:
     feature: Any
     edges: int | ArrayLike = 4
 
-    def values(self, X: Any) -> FloatArray:
+    def values(self, X: Any) -> Array:
         """The feature (n,)."""
         return _get_feature(X, self.feature)
 
@@ -57,11 +56,11 @@ class SlicedLevels:
     names: tuple[str, ...]
 
     @property
-    def edges(self) -> FloatArray:
+    def edges(self) -> Array:
         """Between the places of the levels."""
         return np.asarray(np.arange(len(self.features)) + 0.5, dtype=np.float64)
 
-    def values(self, X: Any) -> FloatArray:
+    def values(self, X: Any) -> Array:
         """The place of each row's level (n,)."""
         place = np.zeros(X.shape[0])
         for k, feature in enumerate(self.features, start=1):
@@ -93,15 +92,15 @@ class Slices:
     """
 
     feature: str
-    edges: FloatArray
+    edges: Array
     n_rows: NDArray[np.int64]
     n_unscored: NDArray[np.int64]
-    mae: FloatArray
-    rmse: FloatArray
-    log_score: FloatArray
-    crps: FloatArray
-    coverage: dict[float, FloatArray]
-    width: dict[float, FloatArray]
+    mae: Array
+    rmse: Array
+    log_score: Array
+    crps: Array
+    coverage: dict[float, Array]
+    width: dict[float, Array]
     levels: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -123,8 +122,8 @@ class Slices:
 class SliceSums:
     """Sums of scores (s, c) in the slices of one feature, and how these are distinguished."""
 
-    edges: FloatArray
-    sums: FloatArray
+    edges: Array
+    sums: Array
     levels: tuple[str, ...] = ()
 
 
@@ -148,7 +147,7 @@ class SliceLedger:
             return
         self._begin(_check_edges(name, edges))
 
-    def _begin(self, edges: FloatArray) -> None:
+    def _begin(self, edges: Array) -> None:
         self._edges = edges
         self._sums = np.zeros((len(edges) + 1, self._n_columns))
 
@@ -171,7 +170,7 @@ class SliceLedger:
         return SliceSums(self._edges, self._sums.copy(), levels)
 
 
-def _check_edges(feature: Any, edges: ArrayLike) -> FloatArray:
+def _check_edges(feature: object, edges: ArrayLike) -> Array:
     checked = np.asarray(edges, dtype=np.float64)
     if checked.ndim != 1 or not np.all(np.isfinite(checked)) or np.any(np.diff(checked) <= 0.0):
         raise ValueError(
@@ -181,7 +180,7 @@ def _check_edges(feature: Any, edges: ArrayLike) -> FloatArray:
     return checked
 
 
-def _get_feature(X: Any, feature: Any) -> FloatArray:
+def _get_feature(X: Any, feature: Any) -> Array:
     """One column of an array, by number, or of a data frame, by name or number."""
     table = find_table(X)
     names = None if table is None else table.names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from posterity.aliases import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class Stretches:
     row_end: NDArray[np.int64]
     n_rows: NDArray[np.int64]
     n_unscored: NDArray[np.int64]
-    mae: FloatArray
-    rmse: FloatArray
-    log_score: FloatArray
-    crps: FloatArray
-    coverage: dict[float, FloatArray]
-    width: dict[float, FloatArray]
-    max_error: FloatArray
+    mae: Array
+    rmse: Array
+    log_score: Array
+    crps: Array
+    coverage: dict[float, Array]
+    width: dict[float, Array]
+    max_error: Array
 
     def __len__(self) -> int:
         return len(self.row_end)

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Document, Estimator, Mask
 from posterity.distributions.guesses import tell_call
 from posterity.distributions.pit import PIT, count_bins
 from posterity.evaluation._batches import (
@@ -24,9 +25,6 @@ from posterity.evaluation._tables import to_plain
 from posterity.evaluation.progressive import check_count, check_learns
 from posterity.kernel.values import read_floats
 from posterity.likelihoods.censored import score_ends
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 # Times at which the Brier score is asked for: these shares of the events are over by then.
 SHARES = np.linspace(0.1, 0.9, 9)
@@ -52,10 +50,10 @@ class RiskGroup:
 
     n_rows: int
     n_events: int
-    predicted: FloatArray
-    observed: FloatArray
-    low: FloatArray
-    high: FloatArray
+    predicted: Array
+    observed: Array
+    low: Array
+    high: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +81,16 @@ class SurvivalScores:
 
     log_score: float
     concordance: float
-    times: FloatArray
-    brier: FloatArray
+    times: Array
+    brier: Array
     pit: PIT = field(repr=False)
     groups: tuple[RiskGroup, ...] = field(repr=False)
     n_rows: int
     n_events: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain numbers, lists and None (for what is not finite): ready for JSON."""
-        plain: dict[str, Any] = to_plain({**asdict(self), "pit": self.pit.histogram()})
+        plain: Document = to_plain({**asdict(self), "pit": self.pit.histogram()})
         return plain
 
 
@@ -153,13 +151,13 @@ def score_survival(
 
 
 def progressive_survival(
-    model: Any,
-    stream: Any,
+    model: Estimator,
+    stream: object,
     y: Any = None,
     *,
     times: ArrayLike | None = None,
     batch_rows: int = 16384,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> SurvivalScores:
     """Score the predicted lifetimes of a stream, each predicted before its row was learned.
@@ -227,16 +225,16 @@ def progressive_survival(
 class _ScoredRows(NamedTuple):
     """What is kept of each row: all arrays (n,), but ``alive``, probabilities (n, k)."""
 
-    low: FloatArray
-    seen: BoolArray
-    is_cut: BoolArray
-    score: FloatArray
-    u: FloatArray
-    median: FloatArray
-    alive: FloatArray
+    low: Array
+    seen: Mask
+    is_cut: Mask
+    score: Array
+    u: Array
+    median: Array
+    alive: Array
 
 
-def _choose_times(ends: FloatArray) -> FloatArray:
+def _choose_times(ends: Array) -> Array:
     """Times (9,) by which tenths of the ends seen had come."""
     low, high = ends.T
     if not (low == high).any():
@@ -248,7 +246,7 @@ def _choose_times(ends: FloatArray) -> FloatArray:
 
 
 def _score_rows(
-    predictive: Any, ends: FloatArray, asked: FloatArray, rng: np.random.Generator
+    predictive: Any, ends: Array, asked: Array, rng: np.random.Generator
 ) -> _ScoredRows:
     low, high = ends.T
     seen, cut = low == high, np.isinf(high)
@@ -259,7 +257,7 @@ def _score_rows(
     return _ScoredRows(low, seen, cut, score, drawn, predictive.median(), alive)
 
 
-def _summarise(rows: _ScoredRows, asked: FloatArray) -> SurvivalScores:
+def _summarise(rows: _ScoredRows, asked: Array) -> SurvivalScores:
     n_events = int(rows.seen.sum())
     if not n_events:
         raise ValueError("no lifetime in y ends: without an event there is nothing to score")
@@ -280,7 +278,7 @@ def _summarise(rows: _ScoredRows, asked: FloatArray) -> SurvivalScores:
     )
 
 
-def _count_concordant(time: FloatArray, seen: BoolArray, predicted: FloatArray) -> float:
+def _count_concordant(time: Array, seen: Mask, predicted: Array) -> float:
     """Share of pairs, one of which ended before the other, whose predictions have this order."""
     pairs = concordant = 0.0
     longer: list[float] = []  # what was predicted of those who lived longer, sorted
@@ -294,9 +292,7 @@ def _count_concordant(time: FloatArray, seen: BoolArray, predicted: FloatArray) 
     return concordant / pairs if pairs else np.nan
 
 
-def _compute_brier(
-    time: FloatArray, seen: BoolArray, asked: FloatArray, alive: FloatArray
-) -> FloatArray:
+def _compute_brier(time: Array, seen: Mask, asked: Array, alive: Array) -> Array:
     """(k,) mean squares of what was predicted (n, k), each over the probability to be observed."""
     at_end, then = (
         1.0 / np.maximum(_estimate_survival(time, ~seen, when)[0], 1e-12)
@@ -307,7 +303,7 @@ def _compute_brier(
     return np.asarray(squares.mean(axis=0))
 
 
-def _compare(time: FloatArray, seen: BoolArray, asked: FloatArray, alive: FloatArray) -> RiskGroup:
+def _compare(time: Array, seen: Mask, asked: Array, alive: Array) -> RiskGroup:
     """What was predicted of some rows, and what is known of who was alive."""
     observed, variance = _estimate_survival(time, seen, asked)
     with np.errstate(all="ignore"):
@@ -321,9 +317,7 @@ def _compare(time: FloatArray, seen: BoolArray, asked: FloatArray, alive: FloatA
     return RiskGroup(len(time), int(seen.sum()), alive.mean(axis=0), *ends)
 
 
-def _estimate_survival(
-    time: FloatArray, gone: BoolArray, asked: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _estimate_survival(time: Array, gone: Mask, asked: Array) -> tuple[Array, Array]:
     """Kaplan and Meier's (1958) share not yet ``gone``, and Greenwood's variance of its log.
 
     At each time asked, whoever goes then not counted among those who are left.

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices
+
 # Rows and columns of the lower triangle's entries.
-Lower = tuple[NDArray[np.intp], NDArray[np.intp]]
+Lower = tuple[Indices, Indices]
 
 
 @dataclass(frozen=True)

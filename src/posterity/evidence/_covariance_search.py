@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from posterity.aliases import Array, Mask
 from posterity.evidence._covariance_prior import CovariancePrior, Lower
 
-Array = NDArray[np.float64]
 # A deviance that is worse than any.
 WORSE_THAN_ANY = 1e6
 
@@ -113,7 +112,7 @@ class Curvature:
     Of few columns all entries go together, of many the variances, and each covariance is alone.
     """
 
-    together: NDArray[np.bool_]
+    together: Mask
     matrix: Array
     alone: Array
 
@@ -122,7 +121,7 @@ class Curvature:
 class SearchDirections:
     """Directions (k, k) of the entries that go ``together`` (e,), and lengths of all others."""
 
-    together: NDArray[np.bool_]
+    together: Mask
     directions: Array
     lengths: Array
 
@@ -148,7 +147,7 @@ class SearchDirections:
         return result
 
 
-def _split(lower: Lower, some: NDArray[np.bool_]) -> tuple[Lower, Lower]:
+def _split(lower: Lower, some: Mask) -> tuple[Lower, Lower]:
     """The rows and columns of some entries, and of all others."""
     (i, j) = lower
     return (i[some], j[some]), (i[~some], j[~some])

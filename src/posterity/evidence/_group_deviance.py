@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence._covariance_prior import CovariancePrior
 from posterity.evidence._covariance_search import DeviancePoint, search, search_from
 from posterity.evidence._group_frame import Frame, triangulate
@@ -19,8 +19,6 @@ from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank, whiten_groups
 from posterity.factor.grouped_rows import GroupedRows
 from posterity.noise import KnownNoise, Noise
-
-Array = NDArray[np.float64]
 
 # Strengths of the prior of D, in groups per coefficient, the strongest first.
 STRENGTHS = (64.0, 8.0, 1.0)
@@ -34,7 +32,7 @@ def find_covariance(
     frame: Frame,
     noise: Noise,
     mean: Array,
-    free: NDArray[np.bool_],
+    free: Mask,
     tolerance: float,
     near: SharedPrior | None,
 ) -> DeviancePoint:
@@ -82,7 +80,7 @@ class MeansRegression:
         self,
         frame: Frame,
         mean: Array,
-        free: NDArray[np.bool_],
+        free: Mask,
         root: Array,
         whitened: tuple[Array, Array] | None = None,
     ) -> None:
@@ -136,7 +134,7 @@ class Deviance:
     frame: Frame
     noise: Noise
     mean: Array
-    free: NDArray[np.bool_]
+    free: Mask
     prior: CovariancePrior
 
     def value(self, root: Array) -> float:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.distributions.triangles import solve_triangle
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.groups import EtaScale, GroupSample
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, Noise
-
-Array = NDArray[np.float64]
 
 # Noise variance where the rows show none, relative to the variance of y.
 LEAST_NOISE = 1e-20
@@ -31,7 +29,7 @@ class Frame:
     ``mean_rows`` (d, p + 1) are the prior of the means, rows and targets: none where it is flat.
     """
 
-    independent: NDArray[np.bool_]
+    independent: Mask
     root: Array
     rows: Array
     sample: GroupSample
@@ -110,9 +108,7 @@ class Frame:
         return whole
 
 
-def _make_mean_rows(
-    columns: Array, root: Array, kept: NDArray[np.bool_], eta: EtaScale | None
-) -> Array:
+def _make_mean_rows(columns: Array, root: Array, kept: Mask, eta: EtaScale | None) -> Array:
     """The rows, in columns of a frame, of u ~ Normal(U centre, MEAN_VARIANCE / p)."""
     if eta is None:
         return np.zeros((0, len(columns) + 1))

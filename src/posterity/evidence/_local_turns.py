@@ -34,11 +34,11 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.special import softmax
 
+from posterity.aliases import Array, Indices
 from posterity.distributions.triangles import solve_triangle
 from posterity.evidence._shared_scale import (
     LOG_SHARES,
@@ -47,8 +47,6 @@ from posterity.evidence._shared_scale import (
     SharedScale,
     compute_log_hyperprior,
 )
-
-Array = NDArray[np.float64]
 
 # Shares of the posterior of each scale, from weak to strong, that the nodes stand for.
 NODES = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
@@ -84,7 +82,7 @@ class StandardRows:
     shape: float
     known: float
     least: float
-    ends: NDArray[np.intp]
+    ends: Indices
 
     @cached_property
     def lengths(self) -> Array:

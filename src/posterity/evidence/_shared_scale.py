@@ -10,12 +10,10 @@ from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit
 
+from posterity.aliases import Array
 from posterity.evidence.hyperprior import EXPONENT
-
-Array = NDArray[np.float64]
 
 # Probability that all scales are alike.
 ALIKE = 0.2

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     SMALLEST,
@@ -20,8 +20,6 @@ from posterity.evidence.local_scales import LocalScales
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 STEPS = 60
 # Where the rows tell of so large a share of the coefficients, no prior holds one of them down.
@@ -240,7 +238,7 @@ def _choose_one_node(
     average: Callable[[Spectrum], Average],
     data: Factor,
     noise: Noise,
-    prior: tuple[Array, NDArray[np.bool_]],
+    prior: tuple[Array, Mask],
     *,
     intercept: int,
     mean: Array,

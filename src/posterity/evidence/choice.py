@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.columns import SMALLEST, FeatureScales, compute_precisions
 from posterity.factor import Factor
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +68,10 @@ class Choice:
     precisions: Array
     weights: Array
     noise: Noise
-    pinned: NDArray[np.bool_]
+    pinned: Mask
     log_evidence: float
     ratios: Array
-    shapes: NDArray[np.intp]
+    shapes: Indices
     disagreement: float = 0.0
     slope: float = 0.0
     n_parameters: float = 0.0
@@ -85,10 +83,10 @@ class Choice:
     def of_ratios(
         cls,
         ratios: Array,
-        which: NDArray[np.intp],
+        which: Indices,
         weights: Array,
         noise: Noise,
-        prior: tuple[Array, NDArray[np.bool_]],
+        prior: tuple[Array, Mask],
         data: Factor,
         *,
         intercept: int,

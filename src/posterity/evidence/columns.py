@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
-
-Array = NDArray[np.float64]
 
 # A centred column smaller than this, relative to the column, is a constant but for rounding.
 CONSTANT = 1e-12
@@ -31,7 +29,7 @@ class FeatureScales(NamedTuple):
     """
 
     squares: Array
-    pinned: NDArray[np.bool_]
+    pinned: Mask
     shares: Array | None = None
 
     @classmethod
@@ -96,7 +94,7 @@ def is_constant(data: Factor, target: Array) -> bool:
 
 def compute_prior_shapes(
     data: Factor, shapes: Array | None, scales: FeatureScales | None, *, intercept: int
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """Shapes (L, m) to choose from, infinite where a feature is pinned, and which are (m,).
 
     They are those given, or else the mean squares: of ``scales``, or else of the factor.
@@ -131,7 +129,7 @@ def compute_pinning_precisions(data: Factor, *, intercept: int) -> Array:
 
 
 def compute_precisions(
-    ratios: Array, shapes: Array, pinned: NDArray[np.bool_], data: Factor, *, intercept: int
+    ratios: Array, shapes: Array, pinned: Mask, data: Factor, *, intercept: int
 ) -> Array:
     """(k, m) precisions of k ratios (k,) and shapes (k, m) or (1, m); pinned columns are held.
 

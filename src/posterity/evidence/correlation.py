@@ -20,13 +20,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
+from posterity.aliases import Array
 from posterity.distributions.joint_prediction import correlations_of
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 # kappa is looked for on a grid of log(kappa / (q + 1)). At the lower
 # end correlations are believed to ten digits, at the upper one no more than a million rows' are.

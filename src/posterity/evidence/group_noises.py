@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence._group_deviance import MeansRegression, triangulate_groups
 from posterity.evidence._group_frame import Frame
 from posterity.evidence.group_variances import (
@@ -33,8 +33,6 @@ from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank, have_equal_targets, whiten_groups
 from posterity.noise import Noise
 
-Array = NDArray[np.float64]
-
 # Groups that are alike and groups that differ are averaged, unless 20 to 1 are for the former
 # (Madigan and Raftery 1994): a few rows of a few groups hardly tell.
 OCCAM_WINDOW = -np.log(20.0)
@@ -50,7 +48,7 @@ class GivenPrior:
     sample: GroupSample
     root: Array
     mean: Array
-    free: NDArray[np.bool_]
+    free: Mask
     scale: EtaScale | None = None
 
     @classmethod
@@ -58,7 +56,7 @@ class GivenPrior:
         cls,
         sample: GroupSample,
         prior: Factor,
-        free: NDArray[np.bool_],
+        free: Mask,
         scale: EtaScale | None = None,
     ) -> GivenPrior:
         """The groups of a sample under the precision and the means of ``prior``."""
@@ -104,7 +102,7 @@ class GivenPrior:
         return np.where(self._equal, 0.0, np.maximum(self.sample.counts - flat, 0.0))
 
     @cached_property
-    def _equal(self) -> NDArray[np.bool_]:
+    def _equal(self) -> Mask:
         return have_equal_targets(self.sample.rows[:, :, -1], self.sample.residuals)
 
     def learn_noises(self, means: MeansRegression, noise: Noise) -> GroupFactors:

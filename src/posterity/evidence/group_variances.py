@@ -18,14 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, stdtr, stdtrit
 
+from posterity.aliases import Array
 from posterity.evidence.groups import GroupSample, SharedPrior
 from posterity.factor.grouped import GroupBank
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 # Degrees of freedom that are compared; with the last one groups are as good as alike.
 DEGREES = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 1e6])

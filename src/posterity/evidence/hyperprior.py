@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # With g = signal variance / noise variance, g / c ~ Lomax(1/10): density (1 + g / c)^-1.1 up to a
 # constant, the hyper-g prior of Liang et al. (2008). Above the corner c it is nearly flat in log g,

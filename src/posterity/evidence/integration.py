@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     LARGEST,
@@ -28,8 +28,6 @@ from posterity.factor import Factor
 from posterity.factor.usable import NOT_USABLE
 from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12  # weights, against the largest
 UNINFORMED_SHARE = 1e-3  # what the data know of a direction
@@ -302,7 +300,7 @@ integral_of = _Integral.of
 
 def _join_nodes(
     parts: list[_Integral], probabilities: Array, most: int
-) -> tuple[Array, Array, NDArray[np.intp]]:
+) -> tuple[Array, Array, Indices]:
     """Ratios, weights and shapes (K,) of the nodes, at most ``most`` where their number allows."""
     # The most probable shapes, at most one for each node; what nodes are left go by probability.
     kept = np.argsort(-probabilities, kind="stable")[:most]

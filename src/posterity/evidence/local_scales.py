@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
@@ -47,8 +47,6 @@ from posterity.evidence.terms import TermColumns
 from posterity.factor import Factor
 from posterity.kernel import MOST_SCALES, find_local_precisions
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 # Shares of the target's square, and of that, below which the noise has run to 0.
 ALL_EXPLAINED, NOTHING_LEFT = 1e-6, 1e-3
@@ -199,7 +197,7 @@ class LocalScales(Integrated):
         data: Factor,
         noise: Noise,
         columns: TermColumns,
-        pinned: NDArray[np.bool_],
+        pinned: Mask,
         intercept: int,
     ) -> Choice:
         """The choice, with precisions of the features in their own units."""

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import KnownNoise, Noise
 
-Array = NDArray[np.float64]
 ModeFit = Literal["interior", "no signal", "no noise", "undetermined"]
 
 # Range of log ratios, relative to the largest squared singular value. Below it, directions of which

@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice, Strategy
 from posterity.evidence.columns import FeatureScales, compute_prior_shapes
 from posterity.evidence.integration import Integrated
 from posterity.evidence.relevance import Relevance
 from posterity.factor import Factor
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 DEFAULT_NODES = Integrated().most_nodes
 

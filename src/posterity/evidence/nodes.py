@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dstev
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Values that vary less than this are constant.
 CONSTANT_TOLERANCE = 1e-7

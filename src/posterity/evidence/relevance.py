@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     LARGEST,
@@ -22,8 +22,6 @@ from posterity.evidence.relevance_walk import sample_sets
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 WALKERS = 32
 # A node costs p^2 a row, and p^3 to make: with very many features there are fewer.

@@ -17,13 +17,10 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, log_expit
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # Background: log of the signal variance of all features together, over the noise's. Slab: the log
 # of that of one strong feature.
@@ -58,7 +55,7 @@ class FeatureSets:
         """Return some of the sets, or some of them several times."""
         return type(self)(self.members[which], self.background[which], self.slab[which])
 
-    def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
+    def replace_rows(self, which: Mask, other: Self) -> Self:
         """Return the sets, with ``other`` in the places ``which`` (K,)."""
         width = max(self.members.shape[1], other.members.shape[1])
         mine, others = widened(self.members, width), widened(other.members, width)
@@ -114,7 +111,7 @@ class SolvedSets:
             self.rows[which],
         )
 
-    def replace_rows(self, which: NDArray[np.bool_], other: Self) -> Self:
+    def replace_rows(self, which: Mask, other: Self) -> Self:
         """Return the sets, with ``other`` in the places ``which`` (K,)."""
         if which.all():
             return other

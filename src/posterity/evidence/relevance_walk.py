@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.evidence.relevance_state import (
     BACKGROUNDS,
     SLABS,
@@ -27,9 +27,6 @@ from posterity.evidence.relevance_state import (
     SolvedSets,
     compute_log_half_cauchy,
 )
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 SEED = 20030103
 LONGEST_START = 12

@@ -22,8 +22,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence._group_deviance import (
     MeansRegression,
     compute_expected_root,
@@ -37,8 +37,6 @@ from posterity.factor.grouped import GroupBank
 from posterity.factor.parallel import limit_blas_threads
 from posterity.noise import Noise
 
-Array = NDArray[np.float64]
-
 # With at most this many groups, each gets a prior from the other groups.
 FEW_GROUPS = 16
 # Largest signal variance under a unit-information prior, in units of the noise variance.
@@ -49,7 +47,7 @@ def learn_prior(
     sample: GroupSample,
     noise: Noise,
     mean: Array,
-    free: NDArray[np.bool_],
+    free: Mask,
     *,
     intercept: bool,
     tolerance: float = 1e-4,

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from posterity.aliases import Array
 from posterity.evidence.columns import read_rows
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, Noise
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.columns import LARGEST
 from posterity.factor.dummies import find_dummies
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +27,15 @@ class TermColumns:
 
     matrix: Array
     squares: Array
-    ends: NDArray[np.intp]
-    features: NDArray[np.intp]
+    ends: Indices
+    features: Indices
 
     @classmethod
     def of(
         cls,
         root: Array,
         squares: Array,
-        pinned: NDArray[np.bool_],
+        pinned: Mask,
         *,
         intercept: int,
         count: float,

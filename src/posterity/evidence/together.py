@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import FeatureScales, compute_precisions, compute_prior_shapes
 from posterity.evidence.correlation import compute_correlations
@@ -24,8 +24,6 @@ from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.factor.targets import of_target
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.sequential import sequence_radius
-
-Array = NDArray[np.float64]
 
 # Draws that probabilities of being the best are shares of.
 _DRAWS = 20_000
@@ -62,7 +60,7 @@ class Contrasts:
         self.largest = np.zeros(self.n_arms)
         self.counted = np.zeros((self.n_arms, self.n_arms + 1))
 
-    def add(self, arms: NDArray[np.intp], rewards: Array, expected: Array, shares: Array) -> None:
+    def add(self, arms: Indices, rewards: Array, expected: Array, shares: Array) -> None:
         """Rows: arms (n,), rewards (n,), expected rewards and propensities (n, K)."""
         n = np.arange(len(arms))
         errors = rewards - expected[n, arms]
@@ -144,7 +142,7 @@ class Contrasts:
         return np.minimum(self.effective_rewards[:, None], self.effective_rewards)
 
     @property
-    def has_told_spread(self) -> NDArray[np.bool_]:
+    def has_told_spread(self) -> Mask:
         """(K + 1, K + 1) True where two arms have shown how large their rewards may be."""
         told = np.ones((self.n_arms + 1, self.n_arms + 1), dtype=bool)
         told[:-1, :-1] = self.shown_rewards >= self.needed_rewards

@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions._digits import round_rows
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
@@ -18,8 +18,6 @@ from posterity.experiments.pairs import LONGEST_WAIT, Pair, compute_lifts
 from posterity.experiments.ratio import SampleRatio
 from posterity.experiments.segments import Part, Segments, compare_segments
 from posterity.experiments.stopping import ArmSummaries, Decision, Stop
-
-Array = NDArray[np.float64]
 
 
 class Estimates:
@@ -177,7 +175,7 @@ class Estimates:
         """p-value of the observed shares of arms, valid at any time: small if they are wrong."""
         return self._ratio.p_value
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame, one row for each arm.
 
         Raises
@@ -255,7 +253,7 @@ class Estimates:
         branch.level = level
         return branch
 
-    def effects_over_time(self) -> Any:
+    def effects_over_time(self) -> DataFrame:
         """A pandas data frame of each arm's effect as rows came: rows, arm, effect, low, high.
 
         Raises

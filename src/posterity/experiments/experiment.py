@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Estimator
 from posterity.distributions.guesses import TellsCalls, TellsNames, tell_call
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.estimates import Estimates
@@ -33,8 +34,6 @@ from posterity.io.rounds import (
 from posterity.kernel.values import read_floats, read_scalar
 from posterity.rewards import RewardModel, reward_model
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 # Rows of each arm that the reward model learns before any row is scored.
 _LEARNED_FIRST = 5
@@ -111,8 +110,8 @@ class Experiment(Estimates, TellsCalls, TellsNames):
 
     def __init__(
         self,
-        arms: Sequence[Any],
-        model: Any = None,
+        arms: Sequence[Hashable],
+        model: Estimator = None,
         *,
         allocation: Mapping[Any, float] | Literal["given"] | None = None,
         stop: Stop | None = None,
@@ -174,7 +173,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
     @atomic
     def observe(
         self,
-        table: Any,
+        table: object,
         *,
         arm: str = "arm",
         reward: str = "reward",
@@ -373,7 +372,7 @@ class Experiment(Estimates, TellsCalls, TellsNames):
         return branch
 
 
-def _shares(allocation: Any, arms: Sequence[Any]) -> Array | None:
+def _shares(allocation: object, arms: Sequence[Hashable]) -> Array | None:
     """(K,) shares of arms; None where each row brings its own."""
     if allocation is None:
         return np.full(len(arms), 1.0 / len(arms))

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices
 
 # Rows of all arms together that each arm's sums begin with.
 _START = 20.0
@@ -48,13 +47,13 @@ class Linearized:
         """True once each arm has a denominator above 0."""
         return bool((self.sums[2] > 0.0).all())
 
-    def add(self, arms: NDArray[np.intp], rewards: Array, per: Array) -> Self:
+    def add(self, arms: Indices, rewards: Array, per: Array) -> Self:
         """With more rows."""
         count = self.sums.shape[1]
         more = [np.bincount(arms, values, count) for values in (np.ones(len(arms)), rewards, per)]
         return type(self)(self.sums + np.array(more))
 
-    def convert(self, arms: NDArray[np.intp], rewards: Array, per: Array) -> Array:
+    def convert(self, arms: Indices, rewards: Array, per: Array) -> Array:
         """(n,) rewards of rows of these arms, from the sums so far."""
         rows, above, below = self.sums + _START * self.sums.sum(axis=1, keepdims=True) / max(
             self.sums[0].sum(), 1.0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.joint_distribution import require_pandas
-
-Array = NDArray[np.float64]
 
 # By how much rows grow between two looks that are kept, so that a million rows have some 700.
 _GROWTH = 1.02
@@ -34,7 +31,7 @@ def keep_look(looks: tuple[Look, ...], look: Look) -> tuple[Look, ...]:
     return (*looks, look)
 
 
-def make_frame(looks: Sequence[Look], arms: Sequence[Any]) -> Any:
+def make_frame(looks: Sequence[Look], arms: Sequence[Hashable]) -> DataFrame:
     """A pandas data frame of looks: rows, arm, effect, low, high."""
     columns = {
         "rows": np.repeat([look.rows for look in looks], len(arms)),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, Self
 
+from posterity.aliases import DataFrame
 from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.experiment import Experiment
@@ -147,7 +148,9 @@ class Metrics(TellsCalls, TellsNames):
         )
 
     @atomic
-    def observe(self, table: Any, *, per: Mapping[str, str] | None = None, **columns: Any) -> Self:
+    def observe(
+        self, table: object, *, per: Mapping[str, str] | None = None, **columns: Any
+    ) -> Self:
         """Learn rows of a table: each metric is a column of it.
 
         Parameters
@@ -246,7 +249,7 @@ class Metrics(TellsCalls, TellsNames):
             ]
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame, one row for each metric and pair of arms, as ``pairs_``.
 
         Raises
@@ -262,5 +265,5 @@ class Metrics(TellsCalls, TellsNames):
         return require_pandas("to_frame").DataFrame(rows)
 
 
-def _is_change(allowed: Any) -> bool:
+def _is_change(allowed: object) -> bool:
     return isinstance(allowed, Real) and math.isfinite(allowed) and allowed != 0.0

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions._digits import count_decimals, round_rows
-
-Array = NDArray[np.float64]
 
 # How many times the rows so far a sentence tells anyone to wait for.
 LONGEST_WAIT = 30.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices
 
 # What counts and their expectations start from: rows' worth of agreement.
 _START = 100.0
@@ -41,7 +40,7 @@ class SampleRatio:
     def __post_init__(self) -> None:
         self.counts, self.expected = np.zeros(self.n_arms), np.zeros(self.n_arms)
 
-    def add(self, arms: NDArray[np.intp], shares: Array) -> None:
+    def add(self, arms: Indices, shares: Array) -> None:
         """Rows: arms (n,), and the probabilities (n, K) that they had."""
         if not len(arms):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.experiments.contrasts import Contrasts
 from posterity.experiments.linearized import Linearized
 from posterity.experiments.pairs import describe_effect
 from posterity.io.rounds import Rounds
 from posterity.sequential import WEIGHTS, compute_sizes
-
-Array = NDArray[np.float64]
 
 _MOST = 100
 _DRAWS = 20_000
@@ -169,7 +168,7 @@ class Segments:
         """True if two segments at least have estimates."""
         return int(np.isfinite(self.variances).sum()) > 1
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame: segment, rows, the estimate alone, and effect, low and high.
 
         Raises
@@ -215,7 +214,7 @@ class Part:
 
 
 def compare_segments(
-    arms: Sequence[Any],
+    arms: Sequence[Hashable],
     segments: Mapping[str, Part],
     whole: Contrasts,
     *,
@@ -275,7 +274,7 @@ def _add_own(
     former: Part,
     whole: Contrasts,
     rows: Rounds,
-    own: NDArray[np.bool_],
+    own: Mask,
     expected: Array,
     shares: Array,
 ) -> Part:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, expit, gammaln, log_expit
 
+from posterity.aliases import Array
 from posterity.factorization._sweeps import compute_moments
 from posterity.factorization.posterior import FactorizationPosterior
-
-Array = NDArray[np.float64]
 
 # Weak prior of the precisions: Gamma(1, rate), which counts as a level more of variance 2 rate. Of
 # weights, and of all factors together, for numbers, in units of their spread, and for log odds, of

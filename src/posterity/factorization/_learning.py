@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from posterity.aliases import Array
 from posterity.factorization._bound import (
     compute_bound,
     compute_logistic_curvature,
@@ -22,8 +22,6 @@ from posterity.factorization._sweeps import (
     update_levels,
 )
 from posterity.factorization.posterior import FactorizationPosterior
-
-Array = NDArray[np.float64]
 
 # Sweeps by the slope of the likelihood of labels; all but the first learn the prior, too.
 MATCHED_SWEEPS = 6

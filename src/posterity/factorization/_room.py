@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+
+from posterity.aliases import AnyArray
 
 
-def copy_with_room(array: NDArray[Any], size: int) -> NDArray[Any]:
+def copy_with_room(array: AnyArray, size: int) -> AnyArray:
     """A copy (m, ...), m > 2 ``size``, of an array (n, ...) with room behind its rows."""
     room = np.empty((2 * size + 16, *array.shape[1:]), dtype=array.dtype)
     room[: len(array)] = array
     return room
 
 
-def extend(array: NDArray[Any], size: int, start: NDArray[Any]) -> NDArray[Any]:
+def extend(array: AnyArray, size: int, start: AnyArray) -> AnyArray:
     """The array (n, ...) with rows ``start`` behind it, up to ``size``.
 
     In its own memory where :func:`extend` has made that: no two arrays may share it.

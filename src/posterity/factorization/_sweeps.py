@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
+from posterity.aliases import Array, Indices
+
+Codes = Indices
 
 # What learning changes in place.
 COPIED = (

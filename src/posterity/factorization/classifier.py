@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.categorical import Categorical, positions
 from posterity.factorization.inputs import make_row
 from posterity.factorization.learner import FactorizationLearner
@@ -17,8 +18,7 @@ from posterity.generalized._labels import join_classes, read_labels
 from posterity.generalized._two_classes import TwoClasses
 from posterity.kernel import mix_labels
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 
 _MANY = "Only binary classification is supported. The type of the target is multiclass: "
 _ALL = np.ones((1, 1))

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.factor.usable import LARGEST
 from posterity.grouped.index import KeyIndex
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
 from posterity.linear.keys import read_keys
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
+Codes = Indices
 
 
 def read_columns(X: Any, names: Sequence[str] | None) -> tuple[list[Any], list[str] | None]:
@@ -74,7 +73,7 @@ def _read_mappings(rows: list[Any], names: list[str]) -> tuple[list[Any], list[s
     return [_make_table([[row[name]] for row in rows])[:, 0] for name in names], names
 
 
-def _make_table(rows: list[Any]) -> NDArray[Any]:
+def _make_table(rows: list[Any]) -> AnyArray:
     """Rows of plain Python as they are: NumPy would make text of numbers beside text."""
     table = np.array([list(row) for row in rows], dtype=object)
     return table.reshape(len(table), -1) if table.size == 0 else table
@@ -97,7 +96,7 @@ def find_numeric_columns(
     return places
 
 
-def read_numbers(column: Any, name: str) -> Array:
+def read_numbers(column: object, name: str) -> Array:
     """(n,) numbers of a column; refused where they are not finite, or too large to square."""
     numbers = read_floats(column, name)
     bad = ~(np.abs(numbers) <= LARGEST)

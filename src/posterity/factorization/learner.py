@@ -8,8 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.factorization._learning import sweep
 from posterity.factorization._units import Units
 from posterity.factorization.inputs import find_numeric_columns, make_row, read_columns, read_sides
@@ -18,8 +19,6 @@ from posterity.factorization.reader import FactorizationReader
 from posterity.grouped.index import KeyIndex
 from posterity.linear.inputs import read_weights, refuse_no_weight
 from posterity.transaction import hold_model_lock
-
-Array = NDArray[np.float64]
 
 # More factors must raise the log score of a row by this much.
 RANKS, LEAST_GAIN = (0, 2, 4, 8, 16, 32), 0.002

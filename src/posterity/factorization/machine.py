@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
 
+from posterity.aliases import Array
 from posterity.distributions import Normal, StudentT
 from posterity.distributions._limits import interval_ends
 from posterity.factor.usable import LARGEST
 from posterity.factorization.inputs import make_row, read_numbers
 from posterity.factorization.learner import FactorizationLearner
 from posterity.factorization.posterior import FactorizationPosterior, Rows
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Indices
 from posterity.factorization._room import copy_with_room, extend
 from posterity.factorization._sweeps import LevelWeights, append_prior, compute_moments
 from posterity.kernel import MachineRows
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
+Codes = Indices
 
 # Spread of the factors that a fit starts from (at zero they would stay there), and their prior
 # precision: shy ones find the best optimum of many rows, bold ones survive in few rows.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Tags
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.distributions.guesses import tell_call
 from posterity.factor.usable import LARGEST
 from posterity.factorization._units import Units
@@ -18,8 +18,7 @@ from posterity.grouped.index import KeyIndex
 from posterity.linear.named import get_feature_names
 from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.intp]
+Codes = Indices
 
 
 class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
@@ -44,13 +43,13 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
     @tell_call
     def recommend(
         self,
-        user: Any,
+        user: object,
         k: int = 10,
         *,
         policy: Literal["mean", "draw"] | float = "mean",
         seen: bool = False,
         random_state: int | np.random.Generator | None = None,
-    ) -> NDArray[Any]:
+    ) -> AnyArray:
         """The ``k`` best levels of the second side for a level of the first, best first.
 
         Parameters
@@ -92,7 +91,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
         scores = posterior.score_pairs(pairs, policy, np.random.default_rng(random_state))
         best = np.argsort(-scores, kind="stable")[:k]
-        shown: NDArray[Any] = items.list_keys()[candidates[best]]
+        shown: AnyArray = items.list_keys()[candidates[best]]
         return shown
 
     # ---- attributes ------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
         return self._posterior.rank
 
     @property
-    def levels_(self) -> list[NDArray[Any]]:
+    def levels_(self) -> list[AnyArray]:
         """The levels of each side."""
         self._posterior  # noqa: B018
         return [

@@ -27,7 +27,7 @@ MOST_ROWS = 2**55
 ROUNDING = 1e-6
 
 
-def check(name: str, made: Any) -> None:
+def check(name: str, made: object) -> None:
     """Raise ``ValueError`` when the parts of an object do not fit together.
 
     Lengths that go together are in :mod:`posterity.files.shapes`, and what numbers may be in

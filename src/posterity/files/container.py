@@ -16,12 +16,10 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Document
 from posterity.files.errors import ModelFileError
 from posterity.safety import check_memory
-
-AnyArray = NDArray[Any]
 
 DTYPES = {
     "F64": "<f8",
@@ -51,7 +49,7 @@ def pack(document: str, arrays: Mapping[str, AnyArray]) -> bytes:
     """The file of a document (JSON) and of arrays, C-contiguous and of a type in ``DTYPES``."""
     # Wide types first, as safetensors does: every array is aligned to its own type.
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
-    header: dict[str, Any] = {"__metadata__": {"sha256": "0" * _DIGITS, "posterity": document}}
+    header: Document = {"__metadata__": {"sha256": "0" * _DIGITS, "posterity": document}}
     end = 0
     for name in names:
         start, end = end, end + arrays[name].nbytes

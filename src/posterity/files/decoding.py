@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import AnyArray, Document
 from posterity.basis.spline import make_spline
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
@@ -25,8 +25,6 @@ from posterity.files.ranges import LARGEST, check_numbers
 from posterity.files.registry import DERIVED, HOMES, POSTERIORS, class_of, fields_of, name_of
 from posterity.files.types import check_type, get_type_hints_of
 from posterity.kernel import leading_dimension
-
-AnyArray = NDArray[Any]
 
 _FLOATS = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf}
 # Fields that some files were written before, and what they are in these.
@@ -69,7 +67,7 @@ class Decoder:
             return np.dtype(DTYPES[inner]).type(self.value(dict(rest)["of"]))
         raise ValueError(f"{what!r} is not a kind of value")
 
-    def _object(self, node: dict[str, Any]) -> Any:
+    def _object(self, node: Document) -> Any:
         if "class" in node:
             return self._instance(node["class"], node["fields"])
         if "factor" in node:
@@ -82,7 +80,7 @@ class Decoder:
             return self._labels(node)
         return self._array(node)
 
-    def _instance(self, name: str, fields: dict[str, Any]) -> Any:
+    def _instance(self, name: str, fields: Document) -> Any:
         if name not in HOMES:
             raise ValueError(f"{name!r} is not a class that a model file may contain")
         kind = class_of(name)
@@ -94,7 +92,7 @@ class Decoder:
             _make_splines(made)
         return made
 
-    def _factor(self, node: dict[str, Any]) -> Factor:
+    def _factor(self, node: Document) -> Factor:
         values = self._arrays[node["values"]] if "values" in node else None
         size = int(self._arrays[node["size"]]) if "size" in node else None
         triangle = triangles.unpacked(self._arrays[node["factor"]], values, size, self._take)
@@ -117,7 +115,7 @@ class Decoder:
         if self._room < 0:
             raise ValueError("it needs far more memory than the file has bytes")
 
-    def _decode_bank(self, node: dict[str, Any]) -> FactorBank:
+    def _decode_bank(self, node: Document) -> FactorBank:
         stack, capacity = self._arrays[node["bank"]], node["capacity"]
         if stack.dtype != np.float64 or stack.ndim != 3 or stack.shape[1] < 1:
             raise ValueError("a bank contains no triangles")
@@ -131,7 +129,7 @@ class Decoder:
             bank.push(triangle)
         return bank
 
-    def _groups(self, node: dict[str, Any]) -> GroupBank:
+    def _groups(self, node: Document) -> GroupBank:
         p, clock = node["coefficients"], node["clock"]
         if type(p) is not int or not 0 <= p <= triangles.LARGEST_SPARSE or type(clock) is not int:
             raise ValueError(f"groups can't have {p!r} coefficients and a clock of {clock!r}")
@@ -151,7 +149,7 @@ class Decoder:
         bank.__setstate__({"arrays": [packed, *tallies], "coefficients": p, "clock": clock})
         return bank
 
-    def _labels(self, node: dict[str, Any]) -> AnyArray:
+    def _labels(self, node: Document) -> AnyArray:
         labels = [self.value(one) for one in node["labels"]]
         code = node["dtype"]
         if code == "O":
@@ -164,7 +162,7 @@ class Decoder:
             array = np.array([str(label) for label in labels], dtype=np.dtype(code))
         return array.reshape(node["shape"])
 
-    def _array(self, node: dict[str, Any]) -> AnyArray:
+    def _array(self, node: Document) -> AnyArray:
         array = self._arrays[node["array"]]
         if node.get("order") == "F":
             return array.copy().T

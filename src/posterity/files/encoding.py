@@ -31,8 +31,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray
 from posterity.factor import Factor
 from posterity.factor.bank import FactorBank
 from posterity.factor.grouped import GroupBank
@@ -41,7 +41,6 @@ from posterity.files.container import NAMES
 from posterity.files.errors import ModelFileError
 from posterity.files.registry import CACHES, DERIVED, WRITTEN, fields_of, name_of
 
-AnyArray = NDArray[Any]
 Node = Any
 
 
@@ -83,7 +82,7 @@ class Encoder:
             raise _make_refusal(value, where)
         return {"scalar": NAMES[value.dtype], "of": self.value(value.item(), where)}
 
-    def _object(self, value: Any, where: str) -> int:
+    def _object(self, value: object, where: str) -> int:
         known = self._numbers.get(id(value))
         if known is not None:
             return known[0]
@@ -101,7 +100,7 @@ class Encoder:
         self._numbers[id(value)] = number, value
         return number
 
-    def _number(self, entry: dict[str, Node], value: Any) -> int:
+    def _number(self, entry: dict[str, Node], value: object) -> int:
         """The number of an object: that of an equal one where neither can change."""
         parameters = getattr(type(value), "__dataclass_params__", None)
         if parameters is None or not parameters.frozen:
@@ -112,7 +111,7 @@ class Encoder:
             self.objects.append(entry)
         return number
 
-    def _instance(self, value: Any, where: str) -> dict[str, Node]:
+    def _instance(self, value: object, where: str) -> dict[str, Node]:
         kind = type(value)
         name = name_of(kind)
         if name is None:
@@ -136,7 +135,7 @@ class Encoder:
             },
         }
 
-    def _chain(self, value: Any, where: str) -> None:
+    def _chain(self, value: object, where: str) -> None:
         """Encode a chain of changes from the oldest: a long one would be too deep to follow."""
         links = []
         earlier = getattr(value, "earlier", None)
@@ -192,7 +191,7 @@ class Encoder:
         return name
 
 
-def _make_refusal(value: Any, where: str) -> ModelFileError:
+def _make_refusal(value: object, where: str) -> ModelFileError:
     kind = type(value)
     what = f"{kind.__module__}.{kind.__qualname__}"
     if isinstance(value, np.ndarray | np.generic):

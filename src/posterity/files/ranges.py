@@ -91,7 +91,7 @@ def _get_hints(kind: type) -> dict[str, Any]:
     return parameters | get_type_hints_of(kind)
 
 
-def _list_numbers(value: Any, hint: Any) -> list[Any]:
+def _list_numbers(value: object, hint: object) -> list[Any]:
     """All numbers and arrays of numbers in a field; none of names, which may be any."""
     if isinstance(value, np.ndarray):
         return [value] if value.dtype.kind in "fiu" and not _is_any(hint) else []
@@ -106,11 +106,11 @@ def _list_numbers(value: Any, hint: Any) -> list[Any]:
     return [value] if isinstance(value, int | float | np.number) else []
 
 
-def _is_any(hint: Any) -> bool:
+def _is_any(hint: object) -> bool:
     return hint is Any or hint == np.ndarray[typing.Any, np.dtype[typing.Any]]
 
 
-def _find_problem(where: str, key: str, value: Any) -> str:
+def _find_problem(where: str, key: str, value: object) -> str:
     """What is wrong with a number, or with one of an array; nothing where all are right."""
     numbers = np.asarray(value)
     if not NOT_FINITE.isdisjoint((where, key)):

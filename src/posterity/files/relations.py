@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Estimator
 from posterity.files.registry import HOMES, name_of
 
 # Of the size of one row's error to the noise.
@@ -120,7 +121,7 @@ def _are_pairs_of(pairs: Any, size: int) -> bool:
     return codes.dtype == np.int64 and all(bool(((e > 0) & (e < size)).all()) for e in ends)
 
 
-def _check_model_of_many_features(model: Any) -> bool:
+def _check_model_of_many_features(model: Estimator) -> bool:
     posterior, index = model._posterior_or_none, getattr(model, "_index", None)
     if posterior is None or index is None:
         return posterior is None and index is None
@@ -167,7 +168,7 @@ def _check_separate_arms(arms: Any) -> bool:
 # ---- estimators ----------------------------------------------------------------------------------
 
 
-def _check_linear_model(model: Any) -> bool:
+def _check_linear_model(model: Estimator) -> bool:
     posterior, names = model._posterior_or_none, getattr(model, "feature_names_in_", None)
     if posterior is None:
         return True
@@ -184,7 +185,7 @@ def _check_linear_model(model: Any) -> bool:
     )
 
 
-def _check_grouped_model(model: Any) -> bool:
+def _check_grouped_model(model: Estimator) -> bool:
     posterior = model._posterior_or_none
     if posterior is None or model._categories is None:
         return True
@@ -192,7 +193,7 @@ def _check_grouped_model(model: Any) -> bool:
     return _check_levels(model) and bool(model._n_columns == width)
 
 
-def _check_levels(model: Any) -> bool:
+def _check_levels(model: Estimator) -> bool:
     known = model._categories
     if known is None:
         return True
@@ -207,7 +208,7 @@ def _check_levels(model: Any) -> bool:
     )
 
 
-def _count_numbers(model: Any) -> int:
+def _count_numbers(model: Estimator) -> int:
     """How many features are no categories."""
     known = model._categories
     return int(model.n_features_in_ if known is None else len(known.numbers))
@@ -253,11 +254,11 @@ def check_parameters(name: str, values: Mapping[str, Any]) -> None:
                     raise TypeError(f"{name}.{key} is a {type(one).__name__}, and none of {module}")
 
 
-def _check_forecaster(model: Any) -> bool:
+def _check_forecaster(model: Estimator) -> bool:
     return model.forms is None or all(name_of(type(one)) == "Form" for one in model.forms)
 
 
-def _check_averaged(model: Any) -> bool:
+def _check_averaged(model: Estimator) -> bool:
     ensemble, members = model.__dict__.get("_ensemble_or_none"), getattr(model, "models_", [])
     return ensemble is None or len(ensemble.scores) == len(members) == len(model.models)
 

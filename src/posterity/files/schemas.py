@@ -11,21 +11,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import __version__
+from posterity.aliases import AnyArray, Document, Estimator
 from posterity.files.decoding import Decoder
 from posterity.files.encoding import Encoder
 from posterity.files.errors import ModelFileError
 from posterity.files.registry import name_of
 
-AnyArray = NDArray[Any]
-
 FORMAT = "posterity model"
 NEWEST = 1
 
 
-def write(model: Any, notes: Mapping[str, Any]) -> tuple[str, dict[str, AnyArray]]:
+def write(model: Estimator, notes: Mapping[str, Any]) -> tuple[str, dict[str, AnyArray]]:
     """The document, in the newest version, and the arrays of a model."""
     encoder = Encoder()
     root = encoder.value(model, "")
@@ -44,7 +42,7 @@ def write(model: Any, notes: Mapping[str, Any]) -> tuple[str, dict[str, AnyArray
     return json.dumps(parts, separators=(",", ":"), allow_nan=False), encoder.arrays
 
 
-def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, Any]]:
+def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, Document]:
     """The model and the notes of a document of any version.
 
     Raises
@@ -71,7 +69,7 @@ def read(document: str, arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, 
         raise ModelFileError(f"the file's content can't be read: {message}") from error
 
 
-def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any, dict[str, Any]]:
+def _read_1(parts: Document, arrays: Mapping[str, AnyArray]) -> tuple[Any, Document]:
     with np.errstate(all="ignore"):
         decoder = Decoder(parts["objects"], arrays)
     model, notes = decoder.value(parts["model"]), decoder.value(parts["notes"])
@@ -82,5 +80,5 @@ def _read_1(parts: dict[str, Any], arrays: Mapping[str, AnyArray]) -> tuple[Any,
     return model, notes
 
 
-READERS: dict[Any, Callable[[dict[str, Any], Mapping[str, AnyArray]], tuple[Any, dict[str, Any]]]]
+READERS: dict[Any, Callable[[Document, Mapping[str, AnyArray]], tuple[Any, Document]]]
 READERS = {1: _read_1}

@@ -6,8 +6,6 @@ any more axes. An array that is None has no shape to check; so has a field that 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 SHAPES: dict[str, dict[str, str]] = {
@@ -85,7 +83,7 @@ SHAPES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 
 
-def have_shapes(name: str, made: Any) -> bool:
+def have_shapes(name: str, made: object) -> bool:
     """Return True if the arrays of an object have the shapes of its class.
 
     Examples

@@ -10,12 +10,13 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Document, Estimator
 from posterity.files import container, schemas
 from posterity.files.errors import ModelFileError
 from posterity.files.writing import replace_atomically
 
 
-def dumps(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
+def dumps(model: Estimator, notes: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of a model file, for a database or a message.
 
     Parameters
@@ -61,7 +62,7 @@ def loads(content: bytes) -> Any:
     return loads_with_notes(content)[0]
 
 
-def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
+def loads_with_notes(content: bytes) -> tuple[Any, Document]:
     """Read a model and its notes from the content of a model file.
 
     Examples
@@ -75,7 +76,7 @@ def loads_with_notes(content: bytes) -> tuple[Any, dict[str, Any]]:
 
 
 def save(
-    model: Any,
+    model: Estimator,
     path: str | os.PathLike[str],
     *,
     notes: Mapping[str, Any] | None = None,
@@ -161,7 +162,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_with_notes(path)[0]
 
 
-def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, Document]:
     """Read a model from a file, and its notes; as :func:`load`.
 
     Examples

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import AnyArray, Array
 from posterity.factor.packed import places as _places
 from posterity.factor.usable import LARGEST_IN_TRIANGLE
 from posterity.files.ranges import LARGEST, SMALLEST
-
-Array = NDArray[np.float64]
 
 # A prior's triangle is mostly empty, too: up to this share of entries, each has its place with it.
 SPARSE = 0.25
@@ -38,7 +35,7 @@ def _check_pivots(pivots: Array, sizes: Array, n_targets: int) -> None:
         raise ValueError("a factor has no finite solution")
 
 
-def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:
+def packed(triangle: Array, *, sparse: bool = True) -> dict[str, AnyArray]:
     """Return a triangle (q, ld) as arrays: its upper half, or nonzeros and their places.
 
     Whatever else may be in it is kept as well: then the whole. All, too, unless ``sparse``.
@@ -66,7 +63,7 @@ def packed(triangle: Array, *, sparse: bool = True) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(
-    factor: NDArray[Any],
+    factor: AnyArray,
     values: Array | None,
     size: int | None,
     take: Callable[[int], None] = lambda n_bytes: None,
@@ -96,7 +93,7 @@ def unpacked(
     return triangle
 
 
-def _rows_of(factor: NDArray[Any], length: int) -> int:
+def _rows_of(factor: AnyArray, length: int) -> int:
     q = (int(np.sqrt(8.0 * length + 1.0)) - 1) // 2 if length >= 0 else -1
     if factor.ndim != 1 or q * (q + 1) // 2 != length:
         raise ValueError(f"{length} numbers do not make a triangle")

@@ -18,7 +18,7 @@ def get_type_hints_of(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
-def check_type(hint: Any, value: Any, where: str) -> None:
+def check_type(hint: object, value: object, where: str) -> None:
     """Raise ``TypeError`` unless ``value`` is of the declared type.
 
     Examples
@@ -34,7 +34,7 @@ def check_type(hint: Any, value: Any, where: str) -> None:
         raise TypeError(f"{where} is {shown}, which is not a {name}")
 
 
-def _fits(hint: Any, value: Any) -> bool:
+def _fits(hint: object, value: object) -> bool:
     if hint is Any:
         return True
     if hint == ArrayLike:  # a union of protocols that a string would fit as well
@@ -58,13 +58,13 @@ def _fits(hint: Any, value: Any) -> bool:
     return _is_a(hint, value)
 
 
-def _is_array_of(dtype: Any, value: Any) -> bool:
+def _is_array_of(dtype: object, value: object) -> bool:
     (scalar,) = get_args(dtype) or (np.generic,)
     kind = np.generic if scalar is Any else scalar
     return isinstance(value, np.ndarray) and issubclass(value.dtype.type, kind)
 
 
-def _is_sequence_of(kind: type[Any], inner: tuple[Any, ...], value: Any) -> bool:
+def _is_sequence_of(kind: type[Any], inner: tuple[Any, ...], value: object) -> bool:
     if not isinstance(value, kind):
         return False
     if kind is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
@@ -72,7 +72,7 @@ def _is_sequence_of(kind: type[Any], inner: tuple[Any, ...], value: Any) -> bool
     return all(_fits(inner[0], one) for one in value)
 
 
-def _is_a(kind: Any, value: Any) -> bool:
+def _is_a(kind: object, value: object) -> bool:
     if kind in (None, NoneType):
         return value is None
     if kind is float:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri, stdtrit
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.generalized._interior_point import (
     GAP_TOLERANCE,
@@ -27,7 +27,6 @@ from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 from posterity.likelihoods import Quantile
 
-Array = NDArray[np.float64]
 # A row far from the kink has a gradient but no curvature: it gets this share of the mean curvature.
 LEAST_SHARE = 0.02
 # A larger relative variance of eta counts as infinite.

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions import Categorical, MultivariateMixture, MultivariateNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Rows
@@ -26,8 +27,7 @@ from posterity.other_names import accept_other_names
 from posterity.posteriors._softmax_likelihood import log_softmax
 from posterity.transaction import atomic, get_lock
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 
 
 class Classifier(GeneralizedModel):
@@ -94,7 +94,7 @@ class Classifier(GeneralizedModel):
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         if self._multiclass_posterior is not None:
             return normal
         # With the first class as the second one the posterior is of minus the coefficients.

@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from posterity.aliases import Array
 from posterity.distributions.log_normal_counts import is_vague
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized.generalized_linear import GeneralizedRegression
+from posterity.linear.learning import LearnsRates
 from posterity.linear.offsets import RateOffsets
 from posterity.other_names import accept_other_names
 
-Array = NDArray[np.float64]
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
 
 
-class CountRegression(GeneralizedRegression):
+class CountRegression(LearnsRates, GeneralizedRegression):
     """A count of the rate ``exposure * exp(offset + intercept + x . coef)``.
 
     Its subclasses say which likelihood, in place of a parameter.
@@ -33,74 +34,6 @@ class CountRegression(GeneralizedRegression):
         return tags
 
     # ---- learning --------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows together, to convergence, starting from the prior.
-
-        Parameters
-        ----------
-        X, sample_weight, times
-            As in :meth:`BayesianGeneralizedLinear.fit`.
-        y : (n,) array
-            Counts: whole numbers from 0 up. Of averages give the sums, and as exposure how many
-            were averaged; of rates the rate times its exposure.
-        offset : (n,) array or float, optional
-            Added to the log rate, known and without a coefficient.
-        exposure : (n,) array or float, optional
-            Time, area or people that each count comes from, > 0; 1 by default. It is the offset
-            log(exposure).
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> model = BayesianPoissonRegression(prior_precision=0.0).fit([[0], [1]], [1, 3])
-        >>> model.predict([[0], [1]]).round(1)
-        array([1., 3.])
-        """
-        return super().fit(X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times)
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more rows together, starting from the posterior; parameters as in :meth:`fit`."""
-        return super().partial_fit(
-            X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times
-        )
-
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Any:
-        """Predict each row before it is learned, then learn it: one pass, row after row.
-
-        Parameters as in :meth:`fit`. Returns the distribution of each count given all the rows
-        before it.
-        """
-        return super().predict_then_learn(
-            X, y, sample_weight, offset=RateOffsets(offset, exposure), times=times
-        )
 
     def learn_one(
         self,
@@ -126,28 +59,6 @@ class CountRegression(GeneralizedRegression):
             return super().learn_one(x, y, weight, time)
         self._learn_row(x, y, weight, time, RateOffsets.of_row(how))
         return self
-
-    def unlearn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> Self:
-        """As :meth:`BayesianGeneralizedLinear.unlearn`, with the exposures that the rows had.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> X, y = [[0.0], [1.0], [2.0]], [1, 2, 5]
-        >>> model = BayesianPoissonRegression(prior_precision=1.0).partial_fit(X[:2], y[:2])
-        >>> before = model.coef_
-        >>> model.learn_one(X[2], y[2]).unlearn(X[2:], y[2:]).coef_.round(6) == before.round(6)
-        array([ True])
-        """
-        return super().unlearn(X, y, sample_weight, offset=RateOffsets(offset, exposure))
 
     # ---- predicting ------------------------------------------------------------------------------
 
@@ -176,44 +87,6 @@ class CountRegression(GeneralizedRegression):
             eta = eta if offsets is None else eta + offsets[vague]
             expected[vague] = np.exp(np.minimum(eta, LARGEST_LOG))
         return expected
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> float:
-        """R^2 of the expected counts: the share of the counts' variance that they explain.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> X, y, hours = [[0], [1], [0]], [1, 3, 2], [1.0, 1.0, 2.0]
-        >>> model = BayesianPoissonRegression(prior_precision=0.0).fit(X, y, exposure=hours)
-        >>> round(model.score(X, y, exposure=hours), 1)
-        1.0
-        """
-        from sklearn.metrics import r2_score
-
-        expected = self.predict(X, offset=offset, exposure=exposure)
-        return float(r2_score(y, expected, sample_weight=sample_weight))
-
-    def predict_distribution(
-        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> Any:
-        """Distribution of new counts, integrated over the posterior: one a row of ``X``.
-
-        Examples
-        --------
-        >>> from posterity import BayesianPoissonRegression
-        >>> model = BayesianPoissonRegression().fit([[0], [1], [2]], [1, 3, 8])
-        >>> model.predict_distribution([[1.0]]).pmf([3]).shape
-        (1,)
-        """
-        return self._predictive(X, RateOffsets(offset, exposure))
 
     def predict_interval(  # type: ignore[override]
         self,

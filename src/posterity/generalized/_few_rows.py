@@ -13,17 +13,15 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import polygamma
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.generalized._matching import invert_trigamma
 from posterity.generalized._working_noise import Rows, Spread
 from posterity.noise import LearnedNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._nodes import Nodes
-
-Array = NDArray[np.float64]
 
 # Rows a coefficient below which rows are few; and fewest rows beyond the flat directions.
 ROWS_A_COEFFICIENT, LEAST_ROWS = 4, 4

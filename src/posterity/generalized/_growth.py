@@ -29,7 +29,7 @@ def widen_model(model: Model, n_more: int) -> Model:
     >>> bool(np.allclose(late.coef_, whole.coef_))
     True
     """
-    if hasattr(model, "categories_"):
+    if model._categories is not None:
         raise ValueError(
             "features can't join a model that takes some as categories: give every row all of them "
             "from the start"

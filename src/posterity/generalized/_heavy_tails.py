@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import MultivariateNormal, MultivariateT, StudentT
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.evidence.columns import mean_squares
@@ -40,8 +40,6 @@ from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.growth import widen
 from posterity.posteriors.memory import Memory
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 # Rows that are kept for the start: at least so many, and until they are not few.
 START_ROWS = 64

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from posterity.aliases import Array
 from posterity.generalized._noise_tally import NoiseSums
 from posterity.generalized._start import ModeFit, StoredRows, WarmStart
 from posterity.generalized._working_noise import Spread
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.generalized._working_noise import Rows, solution
 
-Array = NDArray[np.float64]
 MOST_STEPS = 60
 # Tolerances of the duality gap, relative to the loss.
 GAP_TOLERANCE, ROUGH_GAP_TOLERANCE = 1e-13, 1e-4

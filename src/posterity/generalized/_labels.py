@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
+from posterity.aliases import AnyArray
 from posterity.distributions.categorical import positions
 from posterity.kernel.values import refuse_masked
 
-Labels = NDArray[Any]
+Labels = AnyArray
 
 
 def read_labels(y: Any) -> Labels:

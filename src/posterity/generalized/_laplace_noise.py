@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import polygamma
 
+from posterity.aliases import Array
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
 from posterity.generalized._core import compute_laplace_core
 from posterity.generalized._matched_noise import GROSS, MatchedNoise
@@ -16,7 +16,6 @@ from posterity.generalized._matching import Sites
 from posterity.generalized._working_noise import Rows
 from posterity.generalized.asymmetric_laplace import AsymmetricLaplace
 
-Array = NDArray[np.float64]
 # Smallest error: a row that is fitted exactly would have infinite weight.
 LEAST_ERROR = 0.3
 

@@ -13,15 +13,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.generalized._core import compute_t_core
 from posterity.generalized._matched_noise import GROSS
 from posterity.generalized._noise_tally import NoiseSums, OneStepScales
 from posterity.generalized._student_t_noise import StudentTNoise
 from posterity.generalized._working_noise import Mode, Rows
-
-Array = NDArray[np.float64]
 
 # Each is taken for e times as probable as the next before any data. With fewer, as many as half of
 # the rows may be outliers and still be expected; with more, new outliers would not be.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.evidence import OddsScale, Relevance, Strategy
 from posterity.forgetting import Forgetting
 from posterity.linear.strategies import begin_forgetting, choose_strategy
@@ -18,8 +19,6 @@ from posterity.posteriors._softmax_reading import Approximation
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
-
-Array = NDArray[np.float64]
 
 # Up to so many coefficients, (K - 1) p, and so many multiplications for a row, their square times
 # K - 1, all of their covariance is kept; beyond, that of each class.

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln
 
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
 from posterity.generalized._interior_point import (
     GAP_TOLERANCE,
@@ -34,9 +34,6 @@ from posterity.generalized._matching import (
     Solution,
 )
 from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread, WorkingNoise
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Rows from which starting values are found.
 START_ROWS = 2_000

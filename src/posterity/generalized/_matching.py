@@ -15,17 +15,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from posterity.aliases import Array
 from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.generalized._core import compute_core_variance
 from posterity.generalized._working_noise import Mode, Rows, Spread, solution
 from posterity.kernel import match_rows
 from posterity.likelihoods import Likelihood
-
-Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
 # Tolerances of the fits' moves in their standard deviations: of a result, and of a rough search.

@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.generalized._core import GAMMA, compute_core_variance, compute_core_weights
 from posterity.generalized._working_noise import Mode, Rows, WorkingNoise
-
-Array = NDArray[np.float64]
-
 
 SMALLEST = 1e-150
 # With three outliers in ten rows the core's weights are six tenths of the rows. With less than this

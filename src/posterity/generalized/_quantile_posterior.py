@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
+from posterity.aliases import Array
 from posterity.distributions import MultivariateNormal, Normal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle
@@ -20,8 +20,6 @@ from posterity.noise import JointOfOne
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.memory import Memory
 from posterity.priors import GaussianPrior
-
-Array = NDArray[np.float64]
 
 # Most first rows of a stream that are kept.
 MOST_START_ROWS = 4096

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Array
 from posterity.generalized._heavy_tails_row import HeavyTailedPath, run_all
 from posterity.kernel import RowPath
 from posterity.posteriors import LinearPosterior
@@ -21,8 +22,6 @@ from posterity.posteriors.gaussian import refuse_waiting
 from posterity.posteriors.growth import widen
 from posterity.posteriors.new_columns import NewColumns
 from posterity.transaction import Undo
-
-Array = NDArray[np.float64]
 
 _EACH_ITS_OWN = "there are {} quantiles, and each has a distribution of its own"
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.aliases import DataFrame
 from posterity.distributions.guesses import tell_call
 from posterity.linear.inputs import read_points, read_weights
 
@@ -17,7 +18,7 @@ class HasRelativities:
     @tell_call
     def relativities(
         self: Any, X: Any, exposure: ArrayLike | None = None, level: float = 0.95
-    ) -> Any:
+    ) -> DataFrame:
         """Tariff table: the levels of each factor, as ratios to the one of most exposure.
 
         Parameters
@@ -55,7 +56,7 @@ class HasRelativities:
         ratio = self._likelihood().ratio
         if not ratio:
             raise ValueError("coefficients are no logs of ratios here: there are no relativities")
-        known, columns = getattr(self, "categories_", None), getattr(X, "columns", ())
+        known, columns = self._categories, getattr(X, "columns", ())
         if known is None or not any(one.name in columns for one in known.each):
             raise ValueError(
                 "X has no column of text or categories that the model learned: give the data frame "

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence import Choice
 from posterity.factor import Factor
 from posterity.generalized._few_rows import (
@@ -22,8 +22,6 @@ from posterity.generalized._working_noise import Mode, Rows, SearchStart, Spread
 from posterity.noise import KnownNoise
 from posterity.posteriors import EvidencePosterior, LinearPosterior
 from posterity.posteriors._site_start import weigh_without
-
-Array = NDArray[np.float64]
 
 MOST_ROUNDS = 100
 TOLERANCE = 1e-7
@@ -199,7 +197,7 @@ def _check_size(y: Array) -> None:
 
 
 def _learn_sites(
-    fresh: LinearPosterior, kept: StoredRows, some: NDArray[np.bool_], mode: Mode
+    fresh: LinearPosterior, kept: StoredRows, some: Mask, mode: Mode
 ) -> LinearPosterior:
     """A posterior that has learned the rows that stand for the likelihood at its mode."""
     inner = fresh.with_noise(make_noise(mode.scale))

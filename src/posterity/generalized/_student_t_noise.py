@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from posterity.aliases import Array
 from posterity.distributions import StudentT
 from posterity.generalized._core import compute_t_core
 from posterity.generalized._matched_noise import MatchedNoise
@@ -26,7 +26,6 @@ from posterity.generalized._matching import Sites, invert_trigamma
 from posterity.generalized._working_noise import Rows
 from posterity.likelihoods import noises
 
-Array = NDArray[np.float64]
 Number = TypeVar("Number", float, Array)
 # Rounds in which weights with leverage converge.
 WEIGHT_ROUNDS = 6

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.kernel.values import read_floats
 from posterity.likelihoods.censored import score_ends
 from posterity.linear.inputs import read_target, read_weights
-
-Array = NDArray[np.float64]
 
 # Stands for time 0, of which there may be no density.
 FIRST_TIME = 1e-300

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions._limits import check_single_level
 from posterity.distributions.categorical import Categorical
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 
 
 class TwoClasses(ClassifierMixin):

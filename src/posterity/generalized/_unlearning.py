@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor.factor import NotInFactorError
 from posterity.generalized._matched_noise import GROSS
 from posterity.generalized._noise_tally import NoiseSums
@@ -31,7 +31,6 @@ from posterity.posteriors._site_removal import (
     TOLERANCE,
 )
 
-Array = NDArray[np.float64]
 # Weight and target less the prediction (n,) of rows with these errors and leverages (n,), and what
 # they say of the logarithm of the scale: its slope.
 Site = Callable[[Array, Array], tuple[Array, Array, Array]]

@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Mask
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.usable import LARGEST_IN_TRIANGLE, NOT_USABLE
 from posterity.likelihoods import Likelihood
-
-Array = NDArray[np.float64]
 
 # Errors of a fit, beside those of the median target, from which it is no fit.
 STRAYED = 1.5
@@ -47,7 +45,7 @@ class Rows:
         return float(np.sum(self.weights))
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def told(self) -> Mask:
         """(p,) coefficients of which the rows may tell: of columns that vary, and of the 1."""
         varied = np.any(self.X - (self.X[:1] if self.intercept else 0.0), axis=0)
         return np.concatenate([[True] * self.intercept, varied]).astype(bool)
@@ -114,7 +112,7 @@ class Rows:
         )
         return replace(self, X=X, y=y, weights=weights)
 
-    def select(self, which: NDArray[np.bool_]) -> Rows:
+    def select(self, which: Mask) -> Rows:
         """Return some of these rows."""
         if which.all():
             return self

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from posterity.distributions.joint_distribution import tabulate
+from posterity.aliases import Array
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.factor import Rows
 from posterity.factor.usable import check_rows
 from posterity.kernel import SitePath
 from posterity.likelihoods import Likelihood
-from posterity.linear.contrasts import Contrasts
 from posterity.linear.estimator import LinearEstimator, Way, learn
 from posterity.linear.inputs import read_target
 from posterity.linear.targets import fill_missing_targets
@@ -23,7 +22,6 @@ from posterity.noise import KnownNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
-Array = NDArray[np.float64]
 Approximation = Literal["auto", "laplace", "moments"]
 
 # Levels that draws are moved between, from one distribution to another.
@@ -144,14 +142,9 @@ class GeneralizedModel(LinearEstimator):
             posterior = posterior.with_averages()
         return learn(posterior, way, rows)
 
-    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
-        joint = contrasts.of(self.posterior_)
-        each = self._correct(contrasts.weights, joint.marginal(), of_rows=False)
-        return tabulate(joint, each, level)
-
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         return self._posterior.correct(columns, normal, shift, of_rows=of_rows)
 
     def _eta_draws(
@@ -161,7 +154,7 @@ class GeneralizedModel(LinearEstimator):
         draws = super()._eta_draws(X, size, rng, added)
         rows, shift = self._prepare_rows(X, added)
         normal = self._joint().project(rows, shift)
-        corrected = self._correct(rows, normal, shift)
+        corrected: Any = self._correct(rows, normal, shift)
         if corrected is normal:
             return draws
         bent = corrected.bent

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.bent_log import make_bent_log
 from posterity.distributions.row_distribution import RowDistribution
@@ -21,8 +22,6 @@ from posterity.likelihoods import Likelihood
 from posterity.likelihoods.words import read_likelihood
 from posterity.linear.offsets import read_offset
 from posterity.other_names import accept_other_names
-
-Array = NDArray[np.float64]
 
 
 class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):

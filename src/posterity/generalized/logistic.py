@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions import Categorical
 from posterity.distributions._limits import check_single_level
 from posterity.generalized._classifier import Classifier
+from posterity.linear.learning import LearnsLabels
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 
 
-class BayesianLogisticRegression(ClassifierMixin, Classifier):
+class BayesianLogisticRegression(LearnsLabels, ClassifierMixin, Classifier):
     """Logistic regression with a Gaussian prior, for two or more classes, online or in batches.
 
     Each row is learned as a Gaussian row that stands for its likelihood, so that learning online,
@@ -140,54 +141,6 @@ class BayesianLogisticRegression(ClassifierMixin, Classifier):
         array(['b'], dtype='<U1')
         """
         return super().fit(X, y, sample_weight, times=times)
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more rows together, starting from the posterior. Parameters as in :meth:`fit`.
-
-        Parameters
-        ----------
-        classes : array, optional
-            All labels that may come. Without it classes may appear at any time.
-
-        Examples
-        --------
-        >>> model = BayesianLogisticRegression().partial_fit([[0.0], [1.0]], [3, 5])
-        >>> model.partial_fit([[2.0]], [4]).classes_
-        array([3, 4, 5])
-        """
-        self._learn_rows("append", (X, y, sample_weight), times, classes)
-        return self
-
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Categorical:
-        """Predict each row before it is learned, then learn it: one pass, row after row.
-
-        Returns the distribution of each label given all the rows before it. That the labels of
-        this call are possible at all is known from its first row on.
-
-        Examples
-        --------
-        >>> model = BayesianLogisticRegression()
-        >>> predictive = model.predict_then_learn([[0.0], [0.0]], ["a", "b"])
-        >>> predictive.pmf("a").round(2)[0]
-        np.float64(0.5)
-        """
-        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times, classes)
 
     def learn_one(
         self,

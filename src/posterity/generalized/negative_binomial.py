@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from posterity.generalized._count_regression import CountRegression
 from posterity.likelihoods import NegativeBinomial
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,6 +48,7 @@ class BayesianNegativeBinomialRegression(CountRegression):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 2))
     >>> rate = np.exp(1.0 + X @ [0.3, -0.2])

@@ -6,13 +6,11 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity.generalized._count_regression import CountRegression
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 # What is warned of: counts that vary so many times more than a Poisson's, which makes 95% intervals
 # hold 91%, and more than chance would have it, in standard errors.

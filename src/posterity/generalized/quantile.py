@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.distributions import Mixture, Normal
 from posterity.distributions._limits import interval_ends
 from posterity.generalized._asymmetric_laplace_noise import AsymmetricLaplaceNoise
@@ -17,8 +18,6 @@ from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
 from posterity.generalized._quantile_posterior import QuantilePosterior
 from posterity.generalized._quantiles_posterior import QuantilesPosterior
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Where fewer rows are expected beyond the quantile, they don't tell how far away it is.
 FEWEST_BEYOND = 1.0 - 1e-9

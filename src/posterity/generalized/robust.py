@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.transformed import NODE_SHARES, NODES
 from posterity.generalized._heavy_tailed_regression import HeavyTailedRegression
@@ -21,8 +21,6 @@ from posterity.generalized._working_noise import WorkingNoise
 from posterity.linear.inputs import read_rows, refuse_unusable
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.reader import predict_targets_or_means
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Estimator
 from posterity.generalized._growth import widen_model
 
 Row = Mapping[str, float]
@@ -58,7 +59,7 @@ class VaryingFeatures(BaseEstimator):
     model_: Any
 
     def __init__(
-        self, model: Any, *, unknown: Literal["grow", "ignore", "refuse"] = "grow"
+        self, model: Estimator, *, unknown: Literal["grow", "ignore", "refuse"] = "grow"
     ) -> None:
         self.model = model
         self.unknown = unknown
@@ -76,7 +77,7 @@ class VaryingFeatures(BaseEstimator):
         >>> model.model_.feature_names_in_.tolist()
         ['a']
         """
-        if not hasattr(self, "model_"):
+        if not self.__sklearn_is_fitted__():
             self._check()
             self.model_ = clone(self.model).learn_one(_read_mapping(x), y, weight, time, **how)
             return self
@@ -166,7 +167,7 @@ class VaryingFeatures(BaseEstimator):
                 )
 
     def _predict_known(self, method: str, x: Row, how: Mapping[str, Any]) -> Any:
-        if not hasattr(self, "model_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError(
                 "This VaryingFeatures has learned nothing yet: call learn_one first"
             )

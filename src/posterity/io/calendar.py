@@ -8,12 +8,12 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Indices
 from posterity.io.arrow import pa
 from posterity.io.conversions import as_days
 
-Codes = tuple[NDArray[np.intp], list[str]]
+Codes = tuple[Indices, list[str]]
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Part -> its words; Arrow's function counts them from the number that stands beside.

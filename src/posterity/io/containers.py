@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
+from posterity.aliases import AnyArray, DataFrame, Indices
 from posterity.io.arrow import pa
 
 Output = Literal["same", "arrow", "pandas", "polars", "numpy"]
-Columns = Mapping[str, NDArray[Any]]
-Wrap = Callable[[NDArray[np.intp], Columns], Any]
+Columns = Mapping[str, AnyArray]
+Wrap = Callable[[Indices, Columns], Any]
 
 
-def make_container(table: Any, output: Output) -> Wrap:
+def make_container(table: object, output: Output) -> Wrap:
     """Return the function that makes a container of row numbers (n,) and columns (n,).
 
     Raises ``ValueError`` for an output that there is not.
 
     Examples
     --------
+    >>> import numpy as np
     >>> wrap = make_container("rides.csv", "numpy")
     >>> wrap(np.arange(2), {"mean": np.array([0.5, 1.0])})
     {'row': array([0, 1]), 'mean': array([0.5, 1. ])}
@@ -37,23 +36,23 @@ def make_container(table: Any, output: Output) -> Wrap:
     return {"arrow": _arrow, "polars": _polars, "numpy": _numpy}[output]
 
 
-def _numpy(rows: NDArray[np.intp], columns: Columns) -> dict[str, NDArray[Any]]:
+def _numpy(rows: Indices, columns: Columns) -> dict[str, AnyArray]:
     return {"row": rows, **columns}
 
 
-def _pandas(index: Any, rows: NDArray[np.intp], columns: Columns) -> Any:
+def _pandas(index: Any, rows: Indices, columns: Columns) -> DataFrame:
     import pandas as pd
 
     return pd.DataFrame(dict(columns), index=rows if index is None else index[rows])
 
 
-def _polars(rows: NDArray[np.intp], columns: Columns) -> Any:
+def _polars(rows: Indices, columns: Columns) -> Any:
     import polars as pl
 
     return pl.DataFrame({"row": rows, **columns})
 
 
-def _arrow(rows: NDArray[np.intp], columns: Columns) -> pa.RecordBatch:
+def _arrow(rows: Indices, columns: Columns) -> pa.RecordBatch:
     arrays = [
         pa.array(values.tolist() if values.dtype == object else values)
         for values in (rows, *columns.values())

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.io.arrow import pa
 
-FloatArray = NDArray[np.float64]
 # The level of what is missing, where that is a level.
 MISSING = "missing"
 NUMBER_WITH_UNIT = re.compile(r"[-+]?[$€£¥] ?[-+]?\d[\d.,]*|[-+]?\d[\d.,]* ?[%$€£¥]")
@@ -39,7 +38,7 @@ def is_text(kind: pa.DataType) -> bool:
     )
 
 
-def as_days(values: pa.Array) -> FloatArray:
+def as_days(values: pa.Array) -> Array:
     """An Arrow array of dates, times or durations as days, with fractions."""
     kind = values.type
     if pa.types.is_date(kind):
@@ -50,32 +49,32 @@ def as_days(values: pa.Array) -> FloatArray:
     return as_floats(values.cast(pa.int64())) / (86400.0 * per_second)
 
 
-def as_floats(values: pa.Array) -> FloatArray:
+def as_floats(values: pa.Array) -> Array:
     """An Arrow array of numbers or booleans as float64, without a copy where there can be none."""
     if values.type != pa.float64():
         values = values.cast(pa.float64(), safe=False)
     return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
-def as_numbers(values: pa.Array) -> FloatArray:
+def as_numbers(values: pa.Array) -> Array:
     """An Arrow array as numbers: of dates, times and durations days."""
     return as_days(values) if pa.types.is_temporal(values.type) else as_floats(values)
 
 
-def get_codes(values: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
+def get_codes(values: pa.Array) -> tuple[Indices, list[Any]]:
     """Place of each value among the words of its dictionary; missing is one past the last."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     words = values.dictionary.to_pylist()
     codes = values.indices.fill_null(len(words)) if values.null_count else values.indices
-    place: NDArray[np.intp] = np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
+    place: Indices = np.asarray(codes.to_numpy(zero_copy_only=False), dtype=np.intp)
     nulls = [i for i, word in enumerate(words) if word is None or word != word]
     if nulls:
         place = np.where(np.isin(place, nulls), len(words), place)
     return place, words
 
 
-def encode_text(values: pa.Array) -> tuple[NDArray[np.intp], list[str]]:
+def encode_text(values: pa.Array) -> tuple[Indices, list[str]]:
     """The same, with words as text; of whole numbers, too, in whatever type they come."""
     place, words = get_codes(values)
     return place, [_convert_to_text(word) for word in words]

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.io.arrow import pa
 from posterity.io.calendar import Codes, part_codes
 from posterity.io.conversions import MISSING, as_numbers, encode_text
 from posterity.linear.categories import Category
-
-FloatArray = NDArray[np.float64]
 
 
 class Encoder:
@@ -39,7 +37,7 @@ class Encoder:
     def begin(self) -> None:
         """A stream starts at its first row."""
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Write an Arrow array (n,) into out (n, len(names))."""
         raise NotImplementedError
 
@@ -54,7 +52,7 @@ class Numbers(Encoder):
 
     column: str
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Copy the numbers."""
         out[:, 0] = as_numbers(values)
 
@@ -86,7 +84,7 @@ class LevelEncoder(Encoder):
         self.unseen.clear()
 
 
-def _count_words(codes: NDArray[np.intp], words: Sequence[str]) -> dict[str, int]:
+def _count_words(codes: Indices, words: Sequence[str]) -> dict[str, int]:
     """How often each word came, of those that did."""
     counts = np.bincount(codes, minlength=len(words) + 1)
     return {word: int(count) for word, count in zip(words, counts, strict=False) if count}
@@ -107,7 +105,7 @@ class Categories(LevelEncoder):
         """``column=level`` for each level that is kept."""
         return tuple(f"{self.label}={level}" for level in self.levels[self.drop_first :])
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Write zeros and ones, and count what is none of the levels."""
         codes, words = self.coded(values)
         index = {level: i for i, level in enumerate(self.levels)}
@@ -146,7 +144,7 @@ class LevelNumbers(LevelEncoder):
         """The label alone."""
         return (self.label,)
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Write the numbers, and count what is none of the levels."""
         codes, words = self.coded(values)
         numbers = {level: float(number) for number, level in enumerate(self.levels, start=1)}
@@ -181,7 +179,7 @@ class PlacedEncoder:
         """Names of its features."""
         return self.encoder.names
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Write into those of the columns of the rows ``out`` (n, m) that are its own."""
         if not self.places:
             return

@@ -73,5 +73,5 @@ def explain_empty(path: object) -> TableError:
     return TableError(f"{path} has column names but no rows: give a table with rows")
 
 
-def _quote(value: Any) -> str:
+def _quote(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)

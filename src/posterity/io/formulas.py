@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame
 from posterity.io.errors import TableError, explain_empty
 from posterity.io.formula_limits import refuse_endless
 from posterity.io.missing import Missing, make_policy
@@ -16,8 +16,6 @@ from posterity.io.reading import BATCH_ROWS, ReadSettings
 from posterity.io.source import Source
 from posterity.io.table import FIRST_ROWS, open_any
 from posterity.io.text_format import TextFormat
-
-FloatArray = NDArray[np.float64]
 
 
 class FormulaStream:
@@ -38,7 +36,7 @@ class FormulaStream:
         self.feature_names = tuple(name for name in matrices.rhs.columns if name != "Intercept")
         self.n_skipped = 0
 
-    def matrix(self, frame: Any) -> Any:
+    def matrix(self, frame: object) -> DataFrame:
         """The columns (n, m) of the terms, of a data frame to predict; NaN where one is missing.
 
         Raises
@@ -48,7 +46,7 @@ class FormulaStream:
         """
         return self._drop_intercept(_apply_formula_again(self._terms, _convert_to_pandas(frame)))
 
-    def __iter__(self) -> Iterator[tuple[Any, FloatArray]]:
+    def __iter__(self) -> Iterator[tuple[Any, Array]]:
         self.n_skipped, first_row = 0, 0
         policy = make_policy(self._missing, lambda: self.feature_names)
         for batch, _ in self._source.batches(self._columns, max(self._batch_rows, FIRST_ROWS)):
@@ -65,7 +63,7 @@ class FormulaStream:
                 rows = slice(start, start + self._batch_rows)
                 yield type(X)(values[rows], columns=X.columns), target[rows]
 
-    def _drop_intercept(self, matrix: Any) -> Any:
+    def _drop_intercept(self, matrix: Any) -> DataFrame:
         return matrix[list(self.feature_names)]
 
 
@@ -82,7 +80,7 @@ class _ValueNames:
 
 
 def open_formula(
-    table: Any,
+    table: object,
     formula: str,
     *,
     batch_rows: int = BATCH_ROWS,
@@ -171,7 +169,7 @@ def _list_columns(formula: str, present: list[str]) -> set[str]:
     return {name for name in present if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula)}
 
 
-def _make_matrices(formula: str, frame: Any) -> Any:
+def _make_matrices(formula: str, frame: object) -> DataFrame:
     try:
         return _import_formulaic().model_matrix(formula, frame, na_action="ignore")
     except Exception as error:
@@ -179,7 +177,7 @@ def _make_matrices(formula: str, frame: Any) -> Any:
         raise TableError(f"the formula {formula!r} does not fit the table: {message}") from error
 
 
-def _apply_formula_again(spec: Any, frame: Any) -> Any:
+def _apply_formula_again(spec: Any, frame: Any) -> DataFrame:
     try:
         return spec.get_model_matrix(frame, na_action="ignore")
     except Exception as error:
@@ -190,7 +188,7 @@ def _apply_formula_again(spec: Any, frame: Any) -> Any:
         ) from error
 
 
-def _convert_to_pandas(frame: Any) -> Any:
+def _convert_to_pandas(frame: object) -> DataFrame:
     if hasattr(frame, "iloc"):
         return frame
     if hasattr(frame, "to_pandas"):

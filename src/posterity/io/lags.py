@@ -7,13 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.io.arrow import pa
 from posterity.io.conversions import as_floats
 from posterity.io.encoders import Encoder
 
-FloatArray = NDArray[np.float64]
 _NAME = re.compile(r"(.+)\.lag([1-9]\d*)", re.DOTALL)
 
 
@@ -26,7 +25,7 @@ class Lag(Encoder):
 
     column: str
     rows: int
-    _past: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
+    _past: list[Array] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -42,7 +41,7 @@ class Lag(Encoder):
         """Start without earlier rows."""
         self._past[:] = [np.full(self.rows, np.nan)]
 
-    def fill(self, values: pa.Array, out: FloatArray) -> None:
+    def fill(self, values: pa.Array, out: Array) -> None:
         """Write what came before, and keep the end for the next batch."""
         if not self._past:
             self.begin()

@@ -7,9 +7,9 @@ from inspect import signature
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 
+from posterity.aliases import AnyArray, Array
 from posterity.io.arrow import pa
 from posterity.io.columns import Dates, Encoding, Learned
 from posterity.io.containers import Output, make_container
@@ -24,14 +24,13 @@ from posterity.kernel.values import is_word
 from posterity.linear.base import LinearModel
 from posterity.linear.named import NamedRows, list_feature_names
 
-FloatArray = NDArray[np.float64]
 Model = TypeVar("Model")
 Levels = Mapping[str, Sequence[str]] | Literal["fixed", "growing", "model"]
 
 
 def learn_stream(
     model: Model,
-    table: Any,
+    table: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -170,7 +169,7 @@ def learn_stream(
 
 def predict_stream(
     model: BaseEstimator,
-    table: Any,
+    table: object,
     *,
     level: float | None = None,
     quantiles: Sequence[float] = (),
@@ -289,7 +288,7 @@ def name_columns(
     if has_learned and (not levels or levels == get_categories(model).levels):
         return NamedRows(X, tuple(names))
 
-    def convert(name: str, column: FloatArray) -> pa.Array:
+    def convert(name: str, column: Array) -> pa.Array:
         if name not in levels:
             return pa.array(column)
         places = pa.array(column.astype(np.int64) - 1, mask=column == 0.0)
@@ -313,8 +312,8 @@ def _list_columns(
     X: Any,
     level: float | None,
     quantiles: Sequence[float],
-    added: Mapping[str, FloatArray],
-) -> dict[str, NDArray[Any]]:
+    added: Mapping[str, Array],
+) -> dict[str, AnyArray]:
     if is_classifier(model):
         shares = model.predict_proba(X)
         labels = model.classes_[np.argmax(shares, axis=1)]
@@ -325,7 +324,7 @@ def _list_columns(
 
 def describe_predictions(
     distribution: Any, level: float | None, quantiles: Sequence[float]
-) -> dict[str, FloatArray]:
+) -> dict[str, Array]:
     """Columns of numbers that describe predictions, as of :func:`predict_stream`."""
     columns = {"mean": distribution.mean(), "std": distribution.std()}
     if level is not None:

@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.factor.usable import LARGEST
 from posterity.io.errors import Cure, TableError
 from posterity.kernel.values import is_word
 
-FloatArray = NDArray[np.float64]
 Place = Callable[[int, int], str]
-Kept = NDArray[np.bool_]
 WAYS = ("error", "skip", "mean", "level")
 # What to do about a missing value.
 LEAVE_OUT = Cure("use {} to leave such rows out", {"missing": "skip"})
@@ -78,7 +76,7 @@ class ColumnMeans:
             self._tallies[name] = mine[0] + total, mine[1] + count
         return self
 
-    def collect_sums(self, names: Sequence[str]) -> FloatArray:
+    def collect_sums(self, names: Sequence[str]) -> Array:
         """(2, p): sums and counts of these features; those that are new have none."""
         return np.array([self._tallies.get(name, (0.0, 0.0)) for name in names]).reshape(-1, 2).T
 
@@ -86,7 +84,7 @@ class ColumnMeans:
         """Add a level, which was zero wherever another level of its column was seen."""
         self._tallies[name] = 0.0, self._tallies.get(like, (0.0, 0.0))[1]
 
-    def add(self, names: Sequence[str], sums: FloatArray, counts: FloatArray) -> None:
+    def add(self, names: Sequence[str], sums: Array, counts: Array) -> None:
         """Count more values, by their sums and counts (p,)."""
         totals = (self.collect_sums(names) + np.stack([sums, counts])).T.tolist()
         for name, (total, count) in zip(names, totals, strict=True):
@@ -108,7 +106,7 @@ class Policy:
     def __init__(self) -> None:
         self.n_skipped = self.n_filled = 0
 
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+    def apply(self, X: Array, y: Array, place: Place) -> Mask | None:
         """Fill NaN in, in place; say which rows (n,) can be used, None being all.
 
         ``place(row, column)`` names a value, column -1 being y.
@@ -119,7 +117,7 @@ class Policy:
 class Refuse(Policy):
     """The first missing value is an error."""
 
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+    def apply(self, X: Array, y: Array, place: Place) -> Mask | None:
         """Let all rows through, or raise."""
         bad = find_first(np.isnan, X, y)
         if bad is not None:
@@ -131,19 +129,19 @@ class Refuse(Policy):
 class Skip(Policy):
     """Rows with a missing value are left out and counted."""
 
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+    def apply(self, X: Array, y: Array, place: Place) -> Mask | None:
         """Leave rows out."""
         if sum_is_usable(X, y):
             return None
         return self._count_values(~(np.isnan(X).any(axis=1) | np.isnan(y)))
 
-    def _count_values(self, kept: Kept) -> Kept:
+    def _count_values(self, kept: Mask) -> Mask:
         self.n_skipped += int(len(kept) - kept.sum())
         return kept
 
-    def _mark_filled(self, absent: Kept, X: FloatArray, y: FloatArray) -> Kept:
+    def _mark_filled(self, absent: Mask, X: Array, y: Array) -> Mask:
         """Count rows with values filled in; return which rows stay: those complete by now."""
-        kept: Kept = ~(np.isnan(X).any(axis=1) | np.isnan(y))
+        kept: Mask = ~(np.isnan(X).any(axis=1) | np.isnan(y))
         self.n_filled += int(absent[kept].any(axis=1).sum())
         return self._count_values(kept)
 
@@ -162,7 +160,7 @@ class RunningMean(Skip):
         self.means: ColumnMeans = means
         self._names = names
 
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+    def apply(self, X: Array, y: Array, place: Place) -> Mask | None:
         """Fill in, then leave out what cannot be."""
         names = self._names()
         if sum_is_usable(X, y):
@@ -200,7 +198,7 @@ class Constant(Skip):
                     f"{', '.join(map(repr, near))}?"
                 )
 
-    def apply(self, X: FloatArray, y: FloatArray, place: Place) -> Kept | None:
+    def apply(self, X: Array, y: Array, place: Place) -> Mask | None:
         """Fill in, or raise."""
         if sum_is_usable(X, y):
             return None
@@ -256,7 +254,7 @@ def describe_holes(holes: Mapping[str, int], most: int = 8) -> str:
     return f"{words}, and {len(ranked) - most:,} columns more" if len(ranked) > most else words
 
 
-def refuse_too_large(X: FloatArray, y: FloatArray, place: Place) -> None:
+def refuse_too_large(X: Array, y: Array, place: Place) -> None:
     """Infinity is never a missing value, nor is 1e300: they are errors under every policy."""
     bad = find_first(lambda values: np.abs(values) > LARGEST, X, y)
     if bad is None:
@@ -271,9 +269,7 @@ def refuse_too_large(X: FloatArray, y: FloatArray, place: Place) -> None:
     )
 
 
-def find_first(
-    test: Callable[[FloatArray], NDArray[np.bool_]], X: FloatArray, y: FloatArray
-) -> tuple[int, int] | None:
+def find_first(test: Callable[[Array], Mask], X: Array, y: Array) -> tuple[int, int] | None:
     """Row and column of the first value the test holds for, row by row; column -1 is y."""
     if sum_is_usable(X, y):
         return None
@@ -286,7 +282,7 @@ def find_first(
     return row, int(columns[0]) if len(columns) else -1
 
 
-def sum_is_usable(X: FloatArray, y: FloatArray) -> bool:
+def sum_is_usable(X: Array, y: Array) -> bool:
     """A sum that is neither NaN nor very large has such terms, or terms that cancel."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(abs(X.sum() + y.sum()) <= LARGEST)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, as_numbers
@@ -17,7 +17,6 @@ from posterity.io.errors import TableError
 from posterity.io.missing import Missing, check_missing
 from posterity.io.source import Source
 
-FloatArray = NDArray[np.float64]
 # Names the value in a row of a batch, and a column.
 Place = Callable[[int, str], str]
 # What a column may say of a row, beside its features and its target.
@@ -64,7 +63,12 @@ class ReadSettings:
     @property
     def roles(self) -> dict[str, str | None]:
         """Names of these columns by what they say of a row."""
-        return {role: getattr(self, role) for role in ROLES}
+        return take(self, *ROLES)
+
+
+def take(settings: object, *names: str) -> dict[str, Any]:
+    """Some of what an object has, by name."""
+    return {name: getattr(settings, name) for name in names}
 
 
 def parse_bytes(memory: int | str) -> int:
@@ -93,14 +97,14 @@ class Rows(NamedTuple):
     ``other_columns`` is an Arrow record batch of the n rows, of the columns that are kept.
     """
 
-    X: FloatArray
+    X: Array
     y: Any
-    weight: FloatArray | None = None
-    time: FloatArray | None = None
-    offset: FloatArray | None = None
+    weight: Array | None = None
+    time: Array | None = None
+    offset: Array | None = None
     other_columns: Any = None
 
-    def select(self, rows: NDArray[np.bool_] | slice) -> Rows:
+    def select(self, rows: Mask | slice) -> Rows:
         """Return some of the rows."""
         parts = [None if part is None else part[rows] for part in self[:5]]
         if self.other_columns is None:
@@ -108,7 +112,7 @@ class Rows(NamedTuple):
         places = np.arange(len(self.y))[rows]
         return Rows(*parts)._replace(other_columns=self.other_columns.take(places))  # type: ignore[arg-type]
 
-    def keywords(self) -> dict[str, FloatArray]:
+    def keywords(self) -> dict[str, Array]:
         """Keyword arguments (weights, times, offsets) for a method that learns."""
         found = {"sample_weight": self.weight, "times": self.time, "offset": self.offset}
         return {name: values for name, values in found.items() if values is not None}
@@ -141,7 +145,7 @@ class ColumnsBeside:
 
     def read(
         self, batch: pa.RecordBatch, place: Place
-    ) -> tuple[FloatArray | None, FloatArray | None, FloatArray | None]:
+    ) -> tuple[Array | None, Array | None, Array | None]:
         """Weights, times and offsets (n,) of a record batch; ``place(row, column)`` names a value.
 
         The log of an exposure is an offset.
@@ -153,18 +157,18 @@ class ColumnsBeside:
         logs = None if exposure is None else np.log(exposure)
         return weight, time, logs if offset is None else offset if logs is None else offset + logs
 
-    def _read_weight(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
+    def _read_weight(self, batch: pa.RecordBatch, name: str, place: Place) -> Array:
         rule = "weights must be finite and not negative (0 leaves a row out)"
         return _read_numbers(batch, name, place, lambda values: values >= 0.0, rule)
 
-    def _read_offset(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
+    def _read_offset(self, batch: pa.RecordBatch, name: str, place: Place) -> Array:
         return _read_numbers(batch, name, place, np.isfinite, "offsets must be finite")
 
-    def _read_exposure(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
+    def _read_exposure(self, batch: pa.RecordBatch, name: str, place: Place) -> Array:
         rule = "an exposure must be positive and finite; leave out rows without exposure"
         return _read_numbers(batch, name, place, lambda values: values > 0.0, rule)
 
-    def _read_time(self, batch: pa.RecordBatch, name: str, place: Place) -> FloatArray:
+    def _read_time(self, batch: pa.RecordBatch, name: str, place: Place) -> Array:
         column = batch.column(name)
         times = as_numbers(column)
         before = times[:1] if self._now is None else np.array([self._now])
@@ -184,8 +188,8 @@ class ColumnsBeside:
 
 
 def _read_numbers(
-    batch: pa.RecordBatch, name: str, place: Place, is_right: Callable[[FloatArray], Any], rule: str
-) -> FloatArray:
+    batch: pa.RecordBatch, name: str, place: Place, is_right: Callable[[Array], Any], rule: str
+) -> Array:
     """A column of finite numbers (n,); raises ``TableError`` where one breaks the rule."""
     values = np.array(as_floats(batch.column(name)))  # Arrow's own is read-only
     bad = np.flatnonzero(~(is_right(values) & np.isfinite(values)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import Encoding, check_numbers, require
 from posterity.io.conversions import get_codes
@@ -20,8 +21,6 @@ from posterity.io.table import TableStream, open_any, open_first
 from posterity.io.targets import TargetRewards, read_yes_and_no
 from posterity.kernel.values import is_word, read_floats
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 _AT_ONCE = 65536
 # What to do where columns are named, instead of leaving them out or reading their dates.
 _DATES = "make a column of its weekday, or of the days since the first"
@@ -50,18 +49,18 @@ class Rounds:
     """
 
     X: Array
-    arms: Index
+    arms: Indices
     rewards: Array
     propensity: Array | None = None
     propensities: Array | None = None
     first: int = 0
     per: Array | None = None
-    segments: NDArray[Any] | None = None
+    segments: AnyArray | None = None
 
     def __len__(self) -> int:
         return len(self.arms)
 
-    def of(self, rows: slice | NDArray[Any]) -> Rounds:
+    def of(self, rows: slice | AnyArray) -> Rounds:
         """Return some of the decisions."""
         arrays = {name: values for name, values in vars(self).items() if np.ndim(values)}
         first = self.first + ((rows.start or 0) if isinstance(rows, slice) else 0)
@@ -84,7 +83,7 @@ class Rounds:
             self._refuse("denominator", self.per, outside, "must be finite, and 0 or more")
         return self
 
-    def _refuse(self, what: str, values: Array, bad: NDArray[np.bool_], rule: str) -> None:
+    def _refuse(self, what: str, values: Array, bad: Mask, rule: str) -> None:
         rows = np.flatnonzero(bad)
         if len(rows):
             row = int(rows[0])
@@ -104,7 +103,7 @@ def read_rewards(values: ArrayLike) -> Array:
         ) from error
 
 
-def find_arms(arms: ArrayLike, names: Sequence[Any]) -> NDArray[np.intp]:
+def find_arms(arms: ArrayLike, names: Sequence[Hashable]) -> Indices:
     """Places of arms (n,) among all ``names``; a ``ValueError`` names the row of another one."""
     where = {name: place for place, name in enumerate(names)}
     chosen = np.asarray(arms).tolist()
@@ -168,7 +167,7 @@ class RoundTable:
     """
 
     def __init__(
-        self, table: Any, columns: RoundColumns, arms: tuple[Any, ...], stream: TableStream
+        self, table: object, columns: RoundColumns, arms: tuple[Hashable, ...], stream: TableStream
     ) -> None:
         self._table, self._columns, self.arms = table, columns, arms
         self._stream = stream
@@ -199,7 +198,7 @@ class RoundTable:
                     before="; ",
                 )
 
-    def _make_rounds(self, X: Array, arms: Index, y: Array, numbers: Array, done: int) -> Rounds:
+    def _make_rounds(self, X: Array, arms: Indices, y: Array, numbers: Array, done: int) -> Rounds:
         per, propensity = (
             numbers[:, self._number_columns.index(name)].copy() if name else None
             for name in (self._columns.per, self._columns.propensity)
@@ -211,7 +210,7 @@ class RoundTable:
                 propensity = propensities[np.arange(len(arms)), arms]
         return Rounds(np.ascontiguousarray(X), arms, y, propensity, propensities, done, per)
 
-    def _read_arm_indices(self, columns: Array, done: int) -> Index:
+    def _read_arm_indices(self, columns: Array, done: int) -> Indices:
         """Places of arms, of their columns of zeros and ones, or of their number."""
         if self._text:
             places = columns.argmax(axis=1)
@@ -233,10 +232,10 @@ class RoundTable:
 
 
 def open_rounds(
-    table: Any,
+    table: object,
     columns: RoundColumns,
     *,
-    arms: Sequence[Any] | None = None,
+    arms: Sequence[Hashable] | None = None,
     missing: Missing = "error",
     batch_rows: int = BATCH_ROWS,
     memory: int | str = MEMORY,
@@ -309,7 +308,7 @@ def iterate_pieces(
             start, seen = start + len(piece), seen + len(piece)
 
 
-def read_arms(table: Any, arm: str) -> tuple[Any, ...]:
+def read_arms(table: object, arm: str) -> tuple[Any, ...]:
     """Names of the arms in a column of a table that can be read again, in order."""
     source = open_any(table)
     require([arm], list(source.schema.names), "arm")
@@ -317,7 +316,7 @@ def read_arms(table: Any, arm: str) -> tuple[Any, ...]:
 
 
 def _list_columns(
-    columns: RoundColumns, present: list[str], arms: Sequence[Any] | None
+    columns: RoundColumns, present: list[str], arms: Sequence[Hashable] | None
 ) -> tuple[RoundColumns, tuple[Any, ...] | None]:
     """The columns with a mapping for a pattern, and the arms if they are named."""
     given = columns.propensities
@@ -360,7 +359,9 @@ def _list_number_columns(columns: RoundColumns, arms: Sequence[Any]) -> list[str
     return own + ([] if given is None else [given[arm] for arm in arms])
 
 
-def _list_used_columns(columns: RoundColumns, present: list[str], arms: Sequence[Any]) -> list[str]:
+def _list_used_columns(
+    columns: RoundColumns, present: list[str], arms: Sequence[Hashable]
+) -> list[str]:
     number_columns = _list_number_columns(columns, arms)
     special = {columns.arm, columns.reward, columns.id, *number_columns}
     chosen = present if columns.features is None else list(columns.features)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.io._ahead import read_ahead
 from posterity.io.arrow import pa
 from posterity.io.columns import (
@@ -46,7 +46,6 @@ from posterity.io.targets import Target, TargetRows, make_target
 from posterity.io.text_format import TextFormat
 from posterity.kernel.values import is_word
 
-FloatArray = NDArray[np.float64]
 # Arrow hands out whole blocks; levels are looked for in the first of at least so many rows.
 FIRST_ROWS = 8192
 
@@ -241,7 +240,7 @@ class TableStream:
             found[name] = max(int(np.isnan(rows.y).sum()), found.get(name, 0))
         return {column: count for column, count in found.items() if count}
 
-    def _numbers(self, batch: pa.RecordBatch) -> tuple[FloatArray, FloatArray]:
+    def _numbers(self, batch: pa.RecordBatch) -> tuple[Array, Array]:
         """Encode a record batch: X (n, p) C-contiguous, y (n,), with NaN where missing."""
         self._grow(batch)
         X = np.empty((batch.num_rows, sum(len(one.places) for one in self._encoders)))
@@ -274,7 +273,7 @@ class TableStream:
 
 
 def open_table(
-    table: Any,
+    table: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -448,7 +447,7 @@ def open_first(
 
 
 def open_rows(
-    table: Any,
+    table: object,
     names: Sequence[str],
     reading: ReadSettings,
     *,
@@ -471,7 +470,7 @@ def open_rows(
     return TableStream(source, goal, encoders, reading, growing=growing, since=since)
 
 
-def open_any(table: Any, text: TextFormat | None = None) -> Source:
+def open_any(table: object, text: TextFormat | None = None) -> Source:
     """A source, of a path or of anything that holds a table."""
     if isinstance(table, Source):
         return table

@@ -109,7 +109,7 @@ def _join_parts(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 # ---- what there is -------------------------------------------------------------------------------
 
 
-def open_tables(data: Any) -> TableSource | SinglePassSource:
+def open_tables(data: object) -> TableSource | SinglePassSource:
     """A source from whatever holds a table.
 
     Raises
@@ -258,7 +258,7 @@ def _open_many(tables: Iterable[Any]) -> SinglePassSource:
     return SinglePassSource("the stream", schema, read())
 
 
-def _convert_one(data: Any) -> pa.Table:
+def _convert_one(data: object) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     source = open_tables(data)

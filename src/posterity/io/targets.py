@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.io.arrow import pa
 from posterity.io.columns import check_numbers, require
 from posterity.io.conversions import as_floats, encode_text, get_codes, is_text
@@ -15,8 +15,6 @@ from posterity.io.errors import TableError
 from posterity.io.odd_values import find_odd_values, read_column
 from posterity.io.source import Source
 from posterity.io.text_columns import explain_text
-
-FloatArray = NDArray[np.float64]
 
 
 class Target:
@@ -29,11 +27,11 @@ class Target:
         """Raise ``TableError`` if a column is missing or of the wrong kind."""
         require(self.columns, source.schema.names, "target")
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """(n,) numbers for the rows of a record batch; NaN where missing."""
         raise NotImplementedError
 
-    def restore_targets(self, numbers: FloatArray) -> Any:
+    def restore_targets(self, numbers: Array) -> Any:
         """(m,) what the numbers of the rows that are left stand for: themselves."""
         return numbers
 
@@ -49,7 +47,7 @@ class TargetNumbers(Target):
         super().check(source)
         check_numbers(source, self.columns[0], "target")
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """The column."""
         return np.array(as_floats(batch.column(self.columns[0])))  # Arrow's own is read-only
 
@@ -66,7 +64,7 @@ class TargetLifetimes(Target):
         for name, role in zip(self.columns, ("time", "end"), strict=True):
             check_numbers(source, name, role)
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """Times that ended, and minus those that go on."""
         time, ended = (np.array(as_floats(batch.column(name))) for name in self.columns)
         rules = "a lifetime must be above 0", "1 says that the time ended, 0 that it goes on"
@@ -77,7 +75,7 @@ class TargetLifetimes(Target):
                 raise TableError(f"row {first_row + row:,}, {name!r} is {values[row]:g}: {rule}")
         return np.asarray(time * np.where(np.isnan(ended), np.nan, 2.0 * ended - 1.0))
 
-    def restore_targets(self, numbers: FloatArray) -> FloatArray:
+    def restore_targets(self, numbers: Array) -> Array:
         """(m, 2) ends of the lifetimes, as ``Censored`` takes them."""
         return np.column_stack([np.abs(numbers), np.where(numbers > 0.0, numbers, np.inf)])
 
@@ -101,7 +99,7 @@ def find_lifetime(target: str | None) -> tuple[str, ...]:
 YES, NO = ("yes", "y", "true", "ja", "oui"), ("no", "n", "false", "nein", "non")
 
 
-def read_yes_and_no(value: Any) -> Any:
+def read_yes_and_no(value: object) -> Any:
     """Return 1.0 for yes and 0.0 for no, in capitals or not; anything else as it is.
 
     Examples
@@ -133,7 +131,7 @@ class TargetRewards(TargetNumbers):
             ways = ["give numbers, or yes and no"]
             raise explain_text(source, name, f"the reward {name!r}", ways, is_usable=usable)
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """The column, with 1 for yes and 0 for no."""
         values = batch.column(self.columns[0])
         if not is_text(values.type):
@@ -156,7 +154,7 @@ class TargetLabels(Target):
         self.columns = (column,)
         self._label_numbers: dict[Any, int] = {}
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """A number for each label, in the order in which labels first came."""
         codes, labels = get_codes(batch.column(self.columns[0]))
         places = [
@@ -164,7 +162,7 @@ class TargetLabels(Target):
         ]
         return np.array([*places, np.nan])[codes]
 
-    def restore_targets(self, numbers: FloatArray) -> NDArray[Any]:
+    def restore_targets(self, numbers: Array) -> AnyArray:
         """The labels."""
         return np.array(list(self._label_numbers))[numbers.astype(np.intp)]
 
@@ -172,11 +170,11 @@ class TargetLabels(Target):
 class TargetRows(Target):
     """Target without a column: the number of the row, so that it is known which rows are left."""
 
-    def numbers(self, batch: pa.RecordBatch, first_row: int) -> FloatArray:
+    def numbers(self, batch: pa.RecordBatch, first_row: int) -> Array:
         """Row numbers, from 0; exact up to 2^53."""
         return np.arange(first_row, first_row + batch.num_rows, dtype=np.float64)
 
-    def restore_targets(self, numbers: FloatArray) -> NDArray[np.intp]:
+    def restore_targets(self, numbers: Array) -> Indices:
         """Row numbers."""
         return numbers.astype(np.intp)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Mask
 from posterity.io.arrow import pa
 from posterity.io.columns import require, select_columns
 from posterity.io.conversions import MISSING
@@ -96,7 +96,7 @@ class WideStream(TableStream):
             rows = rows.select(kept)
         return super()._usable(rows, past)
 
-    def _find(self, rows: Rows, name: str) -> NDArray[np.bool_]:
+    def _find(self, rows: Rows, name: str) -> Mask:
         """Return True where a value is missing."""
         column = rows.other_columns.column(name)
         return np.asarray(column.is_null(nan_is_null=True))

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from posterity import evidence
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions.mixing import mix_table
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
 from posterity.kernel import RowPath
 from posterity.kernel.tables import TableLike
@@ -30,12 +32,11 @@ from posterity.posteriors import (
     LinearPosterior,
     TargetsPosterior,
 )
+from posterity.posteriors._target_coefficients import split_targets, tabulate_each
 from posterity.posteriors.growth import widen
 from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import get_free_lock, get_lock
-
-Array = NDArray[np.float64]
 
 
 class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
@@ -108,7 +109,9 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         names = self._column_names(self._posterior.n_coefficients - self._offset)
         return (*["intercept"] * self._offset, *map(str, names))
 
-    def summary(self, level: float = 0.95, *, X: TableLike | None = None, base: Base = None) -> Any:
+    def summary(
+        self, level: float = 0.95, *, X: TableLike | None = None, base: Base = None
+    ) -> DataFrame:
         """Table of the coefficients: a pandas data frame with a row for each.
 
         A feature that has not varied in any row yet has an infinite standard deviation. A level of
@@ -161,7 +164,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         [1.98, 1.8, 2.16]
         """
         contrasts = self._contrasts(base)
-        table = self._tabulate(contrasts, level)
+        table = tabulate_each(*self._compare(contrasts), level)
         scales = self.feature_scales_ if X is None else self._read_points(X).std(axis=0)
         scales = np.concatenate([np.full(self._offset, np.nan), scales, [np.nan]])
         each = scales[contrasts.places]
@@ -227,12 +230,17 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         """Return the name of exp(coefficient), where that has a meaning."""
         return ""
 
-    def _tabulate(self, contrasts: Contrasts, level: float) -> Any:
-        return contrasts.of(self.posterior_).to_frame(level)
+    def _compare(self, contrasts: Contrasts) -> tuple[Any, list[RowDistribution]]:
+        """The joint distribution of what is shown, and each by itself: a list, target by target."""
+        joint = contrasts.of(self.posterior_)
+        return joint, [
+            self._correct(contrasts.weights, one.marginal(), of_rows=False)
+            for one in split_targets(joint)
+        ]
 
     def _correct(
         self, columns: Array, normal: Any, shift: Array | float = 0.0, *, of_rows: bool = True
-    ) -> Any:
+    ) -> RowDistribution:
         """``normal``, the distribution of sums of coefficients, where that is not quite right."""
         return normal
 
@@ -245,7 +253,7 @@ class LinearModel(LinearParameters, ModelColumns[LinearPosterior]):
         self._posterior  # noqa: B018
         return self._columns(read_points(self, X))
 
-    def _never_varied(self) -> NDArray[np.bool_]:
+    def _never_varied(self) -> Mask:
         """(p,) which coefficients wait for a row that tells of them."""
         return np.concatenate([np.zeros(self._offset, dtype=bool), self._posterior.never_varied()])
 

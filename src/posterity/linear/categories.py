@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.basis._domain import join_columns
 from posterity.posteriors.new_columns import ChangedColumns, JoinedColumns, NewColumns
 from posterity.safety import check_memory
 
-Array = NDArray[np.float64]
 # What models take: which features are categories, and what becomes of missing values in these.
 CategoricalFeatures = Literal["auto", "all"] | Sequence[str] | Mapping[str, Sequence[Any]] | None
 Missing = Literal["error", "level"]
@@ -63,12 +62,12 @@ class Category:
         """Number of its columns."""
         return len(self.levels) + (-1 if self.left_out else 1)
 
-    def number(self, words: Sequence[str]) -> NDArray[np.intp]:
+    def number(self, words: Sequence[str]) -> Indices:
         """The numbers of these levels, 0 of those that are not known."""
         numbers = {level: number for number, level in enumerate(self.levels, start=1)}
         return np.array([numbers.get(word, 0) for word in words], dtype=np.intp)
 
-    def check_known(self, numbers: Array | NDArray[np.intp]) -> None:
+    def check_known(self, numbers: Array | Indices) -> None:
         """Raise ``ValueError`` where a row (n,) has a level that is not known, the number 0."""
         if numbers.all():
             return

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, Indices
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, kind_of, read_names, type_of
 from posterity.kernel.values import is_word, read_floats
@@ -88,7 +88,7 @@ def join_categories(model: BaseEstimator, other: BaseEstimator) -> Categories:
     """
     mine, theirs = (
         {one.name: one for one in known.each} if known else {}
-        for known in (getattr(model, "categories_", None), getattr(other, "categories_", None))
+        for known in (model._categories, other._categories)
     )
     differs = next(iter(mine.keys() ^ theirs.keys()), None)
     if differs is not None:
@@ -109,7 +109,7 @@ class RowCoder:
     def __init__(self, reader: Any, categories: Categories, missing: str) -> None:
         self._reader, self._categories, self._missing = reader, categories, missing
 
-    def values(self, x: Any) -> NDArray[np.float64]:
+    def values(self, x: Any) -> Array:
         """The features of ``x`` as an array (1, d), checked."""
         if hasattr(x, "columns"):
             return self._reader.values(x)  # which refuses a table
@@ -270,7 +270,7 @@ def seems_a_code(name: str) -> bool:
     return CODE_NAME.search(name) is not None
 
 
-def warn_of_codes(name: str, values: NDArray[np.float64]) -> None:
+def warn_of_codes(name: str, values: Array) -> None:
     """Warn of a column of codes by its name, if they are whole numbers that come again."""
     whole = bool((values == np.rint(values)).all())
     if whole and 2 < len(np.unique(values)) <= 0.5 * len(values):
@@ -295,7 +295,7 @@ def _list_columns(X: Any) -> list[tuple[int, str, Any]]:
     return [(place, f"x{place}", column) for place, column in enumerate(arrays)]
 
 
-def _replace_columns(X: Any, codes: Mapping[int, NDArray[np.intp]]) -> Any:
+def _replace_columns(X: Any, codes: Mapping[int, Indices]) -> Any:
     """A copy of a frame or array with these columns in the places of its own."""
     if not codes:
         return X

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.basis import Basis
+from posterity.basis.by_column import get_prior_shapes
 from posterity.basis.contract import Bases
 from posterity.forgetting.words import read_forgetting
 from posterity.kernel.tables import read_names
@@ -18,8 +20,6 @@ from posterity.linear.coding import RowCoder, find_categories_of_row, join_level
 from posterity.linear.named import NamedRows, get_feature_names
 from posterity.linear.state import Posterior, PosteriorEstimator
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 
 class ModelColumns(PosteriorEstimator[Posterior]):
@@ -92,7 +92,7 @@ class ModelColumns(PosteriorEstimator[Posterior]):
     def _prior_shapes(self) -> Array | None:
         """(L, m) prior precisions that the basis brings, if it does; those of levels are equal."""
         basis = self._fitted_basis
-        shapes = None if basis is None else functions.get_prior_shapes(basis)
+        shapes = None if basis is None else get_prior_shapes(basis)
         if shapes is None or self._categories is None:
             return shapes
         return np.hstack([shapes, np.ones((len(shapes), len(self._categories.names)))])

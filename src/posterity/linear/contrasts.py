@@ -16,16 +16,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions.combinations import Combinations
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.categories import Categories
 from posterity.linear.levels import to_text
 from posterity.linear.rounding import find_level_of_user
 
-Array = NDArray[np.float64]
 Base = Literal["mean", "first"] | Mapping[str, Any] | None
 
 
@@ -39,7 +38,7 @@ class Term(NamedTuple):
     name: str
     levels: tuple[str, ...]
     labels: tuple[str, ...]
-    columns: NDArray[np.intp]
+    columns: Indices
 
     def select(self, p: int) -> Array:
         """(k, p) the coefficients of the levels, of all p."""
@@ -56,7 +55,7 @@ class Contrasts(NamedTuple):
     """
 
     labels: list[str]
-    places: NDArray[np.intp]
+    places: Indices
     weights: Array
 
     def of(self, joint: Any) -> Any:
@@ -123,7 +122,7 @@ def contrast_levels(
     labels: Sequence[str],
     terms: Sequence[Term],
     base: Base,
-    unknown: NDArray[np.bool_],
+    unknown: Mask,
     hidden: Sequence[int] = (),
     *,
     intercept: bool,
@@ -169,7 +168,7 @@ def warn_of_sum(names: Sequence[str]) -> None:
     )
 
 
-def choose_bases(terms: Sequence[Term], base: Base, unknown: NDArray[np.bool_]) -> list[Array]:
+def choose_bases(terms: Sequence[Term], base: Base, unknown: Mask) -> list[Array]:
     """What each term's levels are compared with: the shares (k,) of its levels.
 
     Parameters and errors as in :func:`contrast_levels`.

@@ -8,17 +8,17 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, DataFrame, Mask
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
 from posterity.linear.categories import Categories, Category
 from posterity.linear.inputs import read_points
 from posterity.linear.named import get_feature_names, wrap_read_rows
-
-Array = NDArray[np.float64]
+from posterity.posteriors._target_coefficients import split_targets
 
 # Columns of one category: color=red, as of posterity.io, or color[T.red], as of formulas.
 _LEVEL = re.compile(r"(.+?)(?:=.*|\[.*\])")
@@ -35,7 +35,7 @@ def average_effects(
     size: int,
     rng: int | np.random.Generator | None,
     how: dict[str, Any],
-) -> Any:
+) -> DataFrame:
     """As :meth:`LinearReader.average_effects` says."""
     if size < 1:
         raise ValueError(f"size is {size}: it must be at least 1")
@@ -66,7 +66,7 @@ def table_of_effects(
     label: str | None = None,
     categories: Categories | None = None,
     domains: Mapping[int, tuple[float, float]] | None = None,
-) -> Any:
+) -> DataFrame:
     """A row for each feature: what ``effects`` says of the rows before and after it changes.
 
     Of a category it is a row for each level but the first, which is where it changes from. Rows
@@ -198,7 +198,7 @@ class _Means:
             self._known[key] = self._compute(rows, np.ones(len(rows), dtype=bool))
         return self._known[key]
 
-    def _compute(self, rows: Array, some: NDArray[np.bool_]) -> Array:
+    def _compute(self, rows: Array, some: Mask) -> Array:
         model, size, seed = self._given
         how = {name: value[some] if np.ndim(value) else value for name, value in self._how.items()}
         return mean_of_draws(model, rows[some], size, seed, how)
@@ -212,8 +212,7 @@ def _effects(
     if model._expects_eta:
         rows = [model._prepare_rows(wrap_read_rows(model, X), None)[0] for X in (low, high)]
         change = (rows[1] - rows[0]).mean(axis=0)[None]
-        joint = model.posterior_
-        each = getattr(joint, "each", (joint,))
+        each = split_targets(model.posterior_)
         labels = [[label] for label in outputs] or [[]]
         yield from (
             (label, one.project(change)[0]) for label, one in zip(labels, each, strict=True)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.factor import Rows
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.usable import check_rows
-from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_scalar
 from posterity.linear.coding import join_categories, join_levels_of_row
 from posterity.linear.inputs import (
@@ -29,6 +29,7 @@ from posterity.linear.inputs import (
     refuse_no_weight,
 )
 from posterity.linear.later import stop_waiting
+from posterity.linear.learning import LearnsRows
 from posterity.linear.reach import reach, reach_together
 from posterity.linear.reader import LinearReader
 from posterity.linear.rounding import warn_of_columns_lost
@@ -41,95 +42,13 @@ from posterity.linear.targets import (
 )
 from posterity.transaction import atomic
 
-Array = NDArray[np.float64]
 Way = Literal["fit", "append", "predict_then_learn"]
 
 
-class LinearEstimator(LinearReader):
+class LinearEstimator(LearnsRows, LinearReader):
     """A linear model that learns rows, whatever they are rows of."""
 
     # ---- learning --------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: TableLike,
-        y: TableLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows, starting from the prior.
-
-        Parameters
-        ----------
-        X : (n, m) array, data frame or sparse matrix
-            A sparse one of up to 2,000 columns; for more see :mod:`posterity.sparse`.
-        y : (n,) array
-            For a model that takes several targets also an (n, q) array or data frame.
-        sample_weight : (n,) array, optional
-            Weights >= 0; weight 2 is the row twice. Divide precisions of rows by their mean, so
-            that they add up to the number of rows.
-        times : (n,) array, optional
-            When each row came, in any unit, not decreasing; what a ``forgetting`` strategy counts
-            its time in. By default each row comes one unit after the one before it.
-
-        Raises
-        ------
-        ValueError
-            If a value is not finite or not a number, a weight is negative, shapes disagree, or a
-            parameter is out of its range; the message names the row and column.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> BayesianLinearRegression(prior_precision=0.0).fit([[0], [1], [2]], [1, 3, 5]).coef_
-        array([2.])
-        """
-        self._learn_rows("fit", (X, y, sample_weight), times)
-        return self
-
-    def partial_fit(
-        self,
-        X: TableLike,
-        y: TableLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows too, one or many. Parameters and errors as in :meth:`fit`.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression(prior_precision=0.0)
-        >>> model.partial_fit([[0], [1]], [1, 3]).partial_fit([[2]], [5]).coef_
-        array([2.])
-        """
-        self._learn_rows("append", (X, y, sample_weight), times)
-        return self
-
-    def predict_then_learn(
-        self,
-        X: TableLike,
-        y: TableLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Any:
-        """Predict each row before it is learned, then learn it: progressive validation in one pass.
-
-        Parameters as in :meth:`fit`. Returns the distribution of each target given all the rows
-        before it (of Gaussian rows Normal or StudentT), at the price of learning alone.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> settings = {"prior_precision": 1.0, "noise_precision": 1.0, "fit_intercept": False}
-        >>> model = BayesianLinearRegression(**settings)
-        >>> model.predict_then_learn([[1.0], [1.0]], [2.0, 2.0]).mean()
-        array([0., 1.])
-        """
-        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times)
 
     def learn_one(
         self,
@@ -251,31 +170,6 @@ class LinearEstimator(LinearReader):
         self._posterior.merge(other._posterior)
         self.__dict__.pop("_before_waiting", None)
         return self
-
-    def unlearn(self, X: TableLike, y: TableLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Unlearn rows: the posterior becomes that of the remaining rows.
-
-        Parameters as in :meth:`fit`. The model does not keep its rows, so it refuses only what it
-        can prove: rows outside what it has learned, or more of them than there were.
-
-        Raises
-        ------
-        ValueError
-            If a row was never learned, or can't be taken out again.
-
-        Warns
-        -----
-        UserWarning
-            If the rows carried nearly all that was known of a direction, so that digits are lost.
-
-        Examples
-        --------
-        >>> from posterity import BayesianLinearRegression
-        >>> model = BayesianLinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 9.0])
-        >>> model.unlearn([[2.0]], [9.0]).n_observations_
-        2.0
-        """
-        return self._unlearn_rows((X, y, sample_weight))
 
     # ---- what an estimator says in its own words -------------------------------------------------
 

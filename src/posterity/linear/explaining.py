@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions._limits import check_single_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
@@ -19,7 +20,6 @@ from posterity.linear.inputs import read_points
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.ratios import add_ratios
 
-Array = NDArray[np.float64]
 # Names of features, and by how much they change the columns (p,).
 Change = tuple[list[str], Array]
 
@@ -34,7 +34,7 @@ class Explains:
 
     def explain(
         self, x: ArrayLike | Mapping[str, Any], *, X: TableLike | None = None, level: float = 0.95
-    ) -> Any:
+    ) -> DataFrame:
         """Table of what each feature of one row adds to its prediction, with intervals.
 
         The rows of the table are the prediction of the average row, what each feature adds to that
@@ -79,7 +79,9 @@ class Explains:
         return _explain(self, x, X, level)
 
 
-def _explain(model: BaseEstimator, x: ArrayLike | Mapping[str, Any], X: Any, level: float) -> Any:
+def _explain(
+    model: BaseEstimator, x: ArrayLike | Mapping[str, Any], X: Any, level: float
+) -> DataFrame:
     """As :meth:`Explains.explain` says."""
     pandas = require_pandas("an explanation")
     level = check_single_level(level)

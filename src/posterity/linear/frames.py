@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.kernel.columns import Columns, is_readable
 from posterity.kernel.tables import find_table, type_of
-
-Array = NDArray[np.float64]
 
 
 def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
@@ -48,7 +46,7 @@ def columns_of(X: Any, *, arrays: bool) -> Array | Columns | None:
 class _Block:
     """An array interface over columns at equal distances in memory, which it keeps alive."""
 
-    def __init__(self, columns: list[NDArray[Any]], distance: int) -> None:
+    def __init__(self, columns: list[AnyArray], distance: int) -> None:
         first = columns[0]
         self.columns = columns
         self.__array_interface__ = first.__array_interface__ | {
@@ -57,7 +55,7 @@ class _Block:
         }
 
 
-def _together(columns: list[NDArray[Any]]) -> Array | Columns:
+def _together(columns: list[AnyArray]) -> Array | Columns:
     """The columns as an array, without a copy, if they lie so; otherwise as they are."""
     if all(column.dtype == np.float64 for column in columns):
         places = [column.__array_interface__["data"][0] for column in columns]
@@ -67,7 +65,7 @@ def _together(columns: list[NDArray[Any]]) -> Array | Columns:
     return Columns(tuple(columns))
 
 
-def _read_numbers(column: Any) -> NDArray[Any]:
+def _read_numbers(column: Any) -> AnyArray:
     """A column of a frame or Arrow table as an array."""
     dtype = type_of(column)
     if isinstance(dtype, np.dtype) or getattr(dtype, "kind", "O") not in "fiub":

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from posterity import evidence
+from posterity.aliases import Array
 from posterity.basis import AutoBasis, Basis, ByColumn
 from posterity.basis.by_column import join_bases, reaching, varying
 from posterity.basis.contract import Bases
 from posterity.kernel import RowPath
 from posterity.linear.categories import Categories
 from posterity.linear.inputs import refuse_unusable
-
-Array = NDArray[np.float64]
 
 
 def fit_basis(
@@ -143,13 +142,6 @@ def list_blocks(basis: Basis | None, n: int) -> list[tuple[list[int], int]]:
             else [(list(at), _functions(one, row[:, at]).shape[1])]
         )
     ]
-
-
-def get_prior_shapes(basis: Basis) -> Array | None:
-    """(L, m) prior precisions that the basis brings, if it does."""
-    if not hasattr(basis, "prior_precisions"):
-        return None
-    return np.asarray(basis.prior_precisions(), dtype=np.float64)
 
 
 def scale_prior_precision(

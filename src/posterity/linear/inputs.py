@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from posterity.aliases import Array
 from posterity.factor.rows import as_columns
 from posterity.factor.usable import (
     LARGEST,
@@ -29,8 +30,6 @@ from posterity.linear.kinds import refuse_accidents
 from posterity.linear.matrices import dense_rows
 from posterity.linear.named import NamedRows, get_feature_names
 from posterity.linear.targets import fill_missing_targets, has_columns, read_targets
-
-Array = NDArray[np.float64]
 
 # Values whose products of two squares vanish.
 SMALLEST_VALUE = 1e-70
@@ -203,7 +202,7 @@ def _refuse_other_tables(X: Any) -> None:
         )
 
 
-def _is_plain(values: Any, ndim: int) -> bool:
+def _is_plain(values: object, ndim: int) -> bool:
     """Return True for an array of floats: to look closer would cost more than a fit."""
     return type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == ndim
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Indices, Mask
 from posterity.factor.grouped_rows import number_keys
 from posterity.kernel.values import is_label
 
@@ -62,13 +63,13 @@ def read_keys(columns: Sequence[Any], names: Sequence[str]) -> Keys:
     return Keys(numbers, list(zip(*parts, strict=True)), kinds)
 
 
-def key_of(value: Any, n_parts: int, name: str = "group") -> Keys:
+def key_of(value: object, n_parts: int, name: str = "group") -> Keys:
     """The key of one row; a tuple where a key has several parts."""
     parts = list(value) if n_parts > 1 and isinstance(value, tuple | list) else [value]
     return read_keys([[part] for part in parts], [name] * len(parts))
 
 
-def select_labels(labels: Labels, numbers: NDArray[Any]) -> Labels:
+def select_labels(labels: Labels, numbers: AnyArray) -> Labels:
     """The labels of these numbers."""
     if isinstance(labels, np.ndarray):
         return labels[numbers]
@@ -96,7 +97,7 @@ def _read_column(column: Any, name: str) -> Keys:
     return _from_objects(list(column), name)
 
 
-def _from_numpy(values: NDArray[Any], name: str) -> Keys:
+def _from_numpy(values: AnyArray, name: str) -> Keys:
     if values.ndim != 1:
         raise ValueError(f"{name} has shape {values.shape}: expected (n,), a key for each row")
     if isinstance(values, np.ma.MaskedArray):
@@ -178,7 +179,7 @@ def _from_objects(values: list[Any], name: str) -> Keys:
     return _number_by_appearance(numbers, list(places), name)
 
 
-def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> Keys:
+def _number_by_appearance(codes: AnyArray, labels: list[Any], name: str) -> Keys:
     """Number codes by first appearance; labels as they are kept."""
     numbers, distinct = number_keys(codes.astype(np.int64))
     labels = [labels[code] for code in distinct.tolist()]
@@ -194,7 +195,7 @@ def _number_by_appearance(codes: NDArray[Any], labels: list[Any], name: str) -> 
     return Keys(numbers, labels, (kind,))
 
 
-def _to_python_scalar(label: Any) -> Any:
+def _to_python_scalar(label: object) -> Any:
     """Python's own value for a scalar of NumPy's."""
     if isinstance(label, np.datetime64):
         return label.astype(_MICROSECONDS).item()
@@ -224,14 +225,14 @@ def _to_microseconds(day: date) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _find_first_rows(numbers: Numbers, count: int) -> NDArray[np.intp]:
+def _find_first_rows(numbers: Numbers, count: int) -> Indices:
     """(count,) the first row of each number."""
     first = np.empty(count, dtype=np.intp)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return first
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Return True for a key, or a part of one, that is not known."""
     if isinstance(label, tuple):
         return any(map(is_missing, label))
@@ -242,7 +243,7 @@ def is_missing(label: Any) -> bool:
     return label is None or type(label).__name__ in ("NaTType", "NAType")
 
 
-def _refuse_missing(missing: NDArray[np.bool_], name: str) -> None:
+def _refuse_missing(missing: Mask, name: str) -> None:
     if missing.any():
         raise ValueError(
             f"the key in row {int(np.argmax(missing))} of {name} is missing: drop the row, or give "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from posterity.aliases import Estimator
 from posterity.distributions.in_sequence import in_sequence
 from posterity.linear.inputs import read_times
 from posterity.linear.state import SHARED
@@ -40,7 +41,7 @@ def wait_until(model: Model, time: float) -> Model:
     return twin
 
 
-def stop_waiting(model: Any) -> None:
+def stop_waiting(model: Estimator) -> None:
     """Let ``model`` know what it did at the last row: how much is forgotten depends on the next."""
     if model._before_waiting is not None:
         before, model._now = model._before_waiting
@@ -49,7 +50,7 @@ def stop_waiting(model: Any) -> None:
             model.__dict__.pop(name, None)
 
 
-def read_at(model: Any, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any]) -> Any:
+def read_at(model: Estimator, times: ArrayLike, X: Any, read: Callable[[Any, Any], Any]) -> Any:
     """What ``read(model, rows)`` says of rows of ``X``, each at its time after the last row.
 
     ``times`` is one time, or (n,) that do not decrease.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import Mixture
+from posterity.distributions.location_scale import LocationScale
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.posteriors import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # A row with a larger leverage is the only one with information on some direction.
 LARGEST_LEVERAGE = 1.0 - 1e-12
@@ -21,7 +19,7 @@ ONE_TARGET = (
 )
 
 
-def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
+def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> RowDistribution:
     """Distribution of targets ``y`` (n, 1) at columns ``X`` (n, m), each given all other rows."""
     if not posterior.of_rows.is_plain:
         raise ValueError(ONE_TARGET)
@@ -40,7 +38,7 @@ def leave_one_out(posterior: LinearPosterior, X: Array, y: Array) -> Any:
     return Mixture.of(predictives, shares / shares.sum(axis=1, keepdims=True))
 
 
-def _predict_with(part: LinearPosterior, X: Array, y: Array) -> Any:
+def _predict_with(part: LinearPosterior, X: Array, y: Array) -> LocationScale:
     mean, leverage = part.factor.predict(X, intercept=part.intercept)
     residual = y - mean[:, 0]
     left = np.where(leverage < LARGEST_LEVERAGE, 1.0 - leverage, np.nan)

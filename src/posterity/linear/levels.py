@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Indices, Mask
 from posterity.kernel.tables import kind_of, type_of
 from posterity.linear.categories import MISSING, Missing, sort_levels
 from posterity.linear.keys import is_missing, list_labels, read_keys
@@ -15,7 +15,7 @@ from posterity.linear.keys import is_missing, list_labels, read_keys
 class Words(NamedTuple):
     """The words of n rows: ``places`` (n,) among all ``words``, which are levels in order."""
 
-    places: NDArray[np.intp]
+    places: Indices
     words: list[str]
 
     def present(self) -> list[str]:
@@ -31,7 +31,7 @@ def is_category(column: Any) -> bool:
     return kind in ("text", "categories")
 
 
-def read_words(column: Any, name: str, missing: Missing) -> Words:
+def read_words(column: object, name: str, missing: Missing) -> Words:
     """The words of a column: as its type lists them, or else those that it has, sorted.
 
     Raises
@@ -62,7 +62,7 @@ def read_words(column: Any, name: str, missing: Missing) -> Words:
     return Words(places[codes], levels)
 
 
-def to_text(label: Any) -> str:
+def to_text(label: object) -> str:
     """The name of a level; that of a whole number is the same in whatever type it comes.
 
     Examples
@@ -74,7 +74,7 @@ def to_text(label: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
+def read_listed(column: Any) -> tuple[Indices, list[Any]] | None:
     """Places, -1 of what is missing, among the categories that the column's type has; if any."""
     kind = type_of(column)
     if hasattr(column, "cat") and hasattr(kind, "categories") and hasattr(column, "iloc"):
@@ -89,7 +89,7 @@ def read_listed(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
     return None
 
 
-def _read_values(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
+def _read_values(column: object, name: str) -> tuple[Indices, list[Any]]:
     """Places, -1 of what is missing, among the values that there are."""
     gone = find_missing(column)
     there = column if not gone.any() else take_values(column, ~gone)
@@ -106,7 +106,7 @@ def _read_values(column: Any, name: str) -> tuple[NDArray[np.intp], list[Any]]:
     return codes, list_labels(keys.labels)
 
 
-def find_missing(column: Any) -> NDArray[np.bool_]:
+def find_missing(column: Any) -> Mask:
     """(n,) where a value of a column is missing."""
     for method in ("isna", "is_null"):
         if hasattr(column, method):
@@ -116,7 +116,7 @@ def find_missing(column: Any) -> NDArray[np.bool_]:
     return np.array([is_missing(value) for value in column.tolist()], dtype=bool)
 
 
-def take_values(column: Any, some: NDArray[np.bool_]) -> list[Any]:
+def take_values(column: object, some: Mask) -> list[Any]:
     """Values of Python's own types at ``some`` (n,) rows."""
     names = ("to_pylist", "to_list", "tolist")
     method = next(getattr(column, name) for name in names if hasattr(column, name))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.safety import check_memory
 
@@ -57,7 +57,7 @@ def check_matrix(X: Any) -> Any:
     return matrix
 
 
-def dense_rows(X: Any) -> NDArray[np.float64]:
+def dense_rows(X: Any) -> Array:
     """The rows of a sparse matrix that a dense model can learn.
 
     Raises ``ValueError`` where it has too many columns, or rows for this machine's memory, too.

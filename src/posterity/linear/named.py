@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+
+from posterity.aliases import Array
 
 
 def get_feature_names(model: BaseEstimator) -> Any:
@@ -37,7 +38,7 @@ class NamedRows:
     copying it, which is what they do with a data frame.
     """
 
-    values: NDArray[np.float64]
+    values: Array
     names: tuple[str, ...]
 
     @property
@@ -45,7 +46,7 @@ class NamedRows:
         """(n, m)."""
         return self.values.shape
 
-    def read_by(self, model: BaseEstimator) -> NDArray[np.float64]:
+    def read_by(self, model: BaseEstimator) -> Array:
         """The rows; raises ``ValueError`` unless the model has these features in this order."""
         known = list_feature_names(model)
         if known != self.names:
@@ -56,7 +57,7 @@ class NamedRows:
         return self.values
 
 
-def wrap_read_rows(model: BaseEstimator, X: NDArray[np.float64]) -> NDArray[np.float64] | NamedRows:
+def wrap_read_rows(model: BaseEstimator, X: Array) -> Array | NamedRows:
     """Rows that were read already, as the methods of ``model`` take them."""
     names = list_feature_names(model)
     if not names and not hasattr(model, "categories_"):

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from posterity.distributions import Normal
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.values import is_word
 
-Array = NDArray[np.float64]
 Names = Callable[[], Sequence[str]]
 
 _EXAMPLE = "as in prior={'price': Normal(-1.0, 0.5)}, with Normal from posterity.distributions"
@@ -61,7 +59,7 @@ def _by_name(parameter: str, given: Any, names: Names, *, intercept: bool) -> tu
     return values[:-1], float(values[-1])
 
 
-def _refuse_unknown(parameter: str, name: Any, columns: list[str]) -> str:
+def _refuse_unknown(parameter: str, name: object, columns: list[str]) -> str:
     if name == INTERCEPT:
         return f"{parameter} names the intercept, but fit_intercept is False: leave it out"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.linear.inputs import expand_to_rows
-
-Array = NDArray[np.float64]
 
 
 def compute_log_exposure(exposure: ArrayLike | None, n: int) -> Array | None:

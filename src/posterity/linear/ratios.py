@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from posterity.aliases import DataFrame
 
-def add_ratios(table: Any, name: str) -> Any:
+
+def add_ratios(table: Any, name: str) -> DataFrame:
     """The table, with columns of exp(mean) and its ends: ``name``, and with ``_low`` and ``_high``.
 
     None are added where the name is empty.

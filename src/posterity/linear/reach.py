@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Estimator
 from posterity.basis._domain import join_columns
 from posterity.basis.by_column import reaching
 from posterity.linear import functions
 from posterity.posteriors.new_columns import ChangedColumns
 
-Array = NDArray[np.float64]
 Model = TypeVar("Model", bound=Any)
 
 
-def reach(model: Any, X: Array, weights: Array | None) -> None:
+def reach(model: Estimator, X: Array, weights: Array | None) -> None:
     """Let the functions of ``model`` reach over rows ``X`` (n, d) that it is about to learn."""
     if model.basis is None or not _may_change(model):
         return
@@ -48,7 +47,7 @@ def reach_together(model: Model, other: Model) -> Model:
     return _with_basis(other, both[1])
 
 
-def _may_change(model: Any) -> bool:
+def _may_change(model: Estimator) -> bool:
     """Functions of other knots are sums of those there were only beside an intercept."""
     return bool(model.fit_intercept)
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.kernel.values import read_size
@@ -20,8 +21,6 @@ from posterity.linear.later import wait_until
 from posterity.linear.named import wrap_read_rows
 from posterity.linear.targets import target_row
 from posterity.other_names import accept_other_names
-
-Array = NDArray[np.float64]
 
 
 class LinearReader(Explains, LinearModel):
@@ -200,7 +199,7 @@ class LinearReader(Explains, LinearModel):
         size: int = 1000,
         rng: int | np.random.Generator | None = 0,
         **how: Any,
-    ) -> Any:
+    ) -> DataFrame:
         """Mean change of the expected target when one feature changes and the others stay the same.
 
         In units of the target: of labels the change of the probability, of counts that of the

@@ -7,13 +7,15 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length
 
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.linear.estimator import LinearEstimator, Way
 from posterity.linear.inputs import (
@@ -28,9 +30,8 @@ from posterity.linear.matrices import check_matrix, check_width, find_block_star
 from posterity.linear.reader import predict_targets_or_means
 from posterity.linear.spread import noise_depends, with_spread
 from posterity.linear.targets import targets_of
+from posterity.posteriors._target_coefficients import split_targets
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 
 class GaussianRegression(RegressorMixin, LinearEstimator):
@@ -70,7 +71,9 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return distribution.mean(), distribution.std()
         return self._posterior.predict_mean(self._read_points(X))
 
-    def predict_distribution(self, X: TableLike, *, times: ArrayLike | None = None) -> Any:
+    def predict_distribution(
+        self, X: TableLike, *, times: ArrayLike | None = None
+    ) -> RowDistribution:
         """Distribution of new observations at ``X`` (n, m): Normal or StudentT, one per row.
 
         ``times`` is when they come, as in :meth:`predict`.
@@ -129,7 +132,7 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
             return np.stack([interval_ends(one, level) for one in each], axis=1)
         return interval_ends(predict_targets_or_means(self, X, of, {}), level)
 
-    def leave_one_out(self, X: TableLike, y: TableLike) -> Any:
+    def leave_one_out(self, X: TableLike, y: TableLike) -> RowDistribution:
         """Distribution of each row's target given all other rows, in closed form.
 
         Its ``logpdf(y)`` adds up to the expected log predictive density of leave-one-out cross
@@ -187,10 +190,10 @@ class GaussianRegression(RegressorMixin, LinearEstimator):
                 f"noise is {self.noise!r}: R^2 needs noise of one variance, noise='constant'"
             )
         posterior, (rows, _) = self._joint(), self._prepare_rows(X, None)
-        several = getattr(posterior, "each", None)
-        drawn = [one.draw_with_noise(size, rng) for one in several or (posterior,)]
+        drawn = [one.draw_with_noise(size, rng) for one in split_targets(posterior)]
         means = np.stack([coefficients @ rows.T for coefficients, _ in drawn], axis=-1)
         variances = np.stack([np.square(noise) for _, noise in drawn], axis=-1)
+        several = targets_of(self)[0] is not None
         return (means, variances) if several else (means[..., 0], variances[..., 0])
 
     @atomic

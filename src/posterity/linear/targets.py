@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array
 from posterity.kernel.values import read_floats, read_scalar
-
-Array = NDArray[np.float64]
 
 
 def targets_of(model: BaseEstimator) -> tuple[int | None, list[str] | None]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods import Bernoulli
 from posterity.model.design import Design
 from posterity.model.engines import TermRows
 from posterity.sparse.parts import Part
 
-Array = NDArray[np.float64]
 
-
-def check_rows(design: Design, frame: Any, engine: TermRows) -> None:
+def check_rows(design: Design, frame: object, engine: TermRows) -> None:
     """Raise ``ValueError`` for effects of which no row tells: of one level, or of too many."""
     rows, noisy = design.read(frame), engine.learned_noise is not None
     sure = noisy or (engine.likelihood == Bernoulli() and design.formula.trials is None)

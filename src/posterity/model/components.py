@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
 from scipy.special import gammainccinv, ndtri
 from scipy.stats import qmc
 
+from posterity.aliases import Array
 from posterity.posteriors._sparse_fit import Reading
 from posterity.posteriors._sparse_terms import Terms
-
-Array = NDArray[np.float64]
 
 # The logarithm of the number of points, and how far they spread, in standard deviations of nodes.
 LOG_POINTS, SPREAD = 12, 1.5

@@ -13,16 +13,14 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
+from posterity.aliases import Array
 from posterity.linear.keys import Keys, list_labels
 from posterity.model.factors import Factor, Frame, check_finite, compute_numbers
 from posterity.model.formula import LEAST_SPLINES, MOST_SPLINES, Curve
 from posterity.model.grammar import refuse
 from posterity.sparse.parts import Part
-
-Array = NDArray[np.float64]
 
 # Number of points at which a curve is read, and of each column of a surface.
 POINTS, SURFACE_POINTS = 100, 30

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.likelihoods.censored import ends_of
 from posterity.linear.categories import sort_levels
 from posterity.linear.keys import Keys, list_labels, read_keys, select_labels
@@ -19,8 +19,6 @@ from posterity.model.factors import Factor, Frame, compute_numbers, get_argument
 from posterity.model.formula import Curve, Formula, GroupTerm, Term, name_of, read_formula
 from posterity.model.grammar import Node, refuse
 from posterity.sparse.parts import Part, check_values
-
-Array = NDArray[np.float64]
 
 # Levels of a factor whose fixed effects are told apart, at most.
 MOST_FIXED_LEVELS = 10_000
@@ -109,7 +107,7 @@ class Design:
                 found += [Column(line, (), (), line) for line in lines]
         return [*found, *(Column(name, (), (), name) for name in self._find_brought())]
 
-    def begin(self, data: Any) -> Design:
+    def begin(self, data: object) -> Design:
         """The design of these first rows."""
         frame, begun = Frame.of(data, self.text), replace(self, levels={}, numbers={})
         if not frame.n:
@@ -162,7 +160,7 @@ class Design:
             offset += check_values(compute_numbers(get_argument(node, frame), frame), str(node))
         return DesignRows(frame.n, parts, offset)
 
-    def read_targets(self, data: Any, given: Any) -> tuple[Any, Array | None]:
+    def read_targets(self, data: object, given: Any) -> tuple[Any, Array | None]:
         """Targets of rows, those that are ``given`` or the formula's, and their trials, if any."""
         frame, formula = Frame.of(data, self.text), self.formula
         trials = None if formula.trials is None else compute_numbers(formula.trials, frame)
@@ -308,7 +306,7 @@ def sort_labels(given: Sequence[Any], order: Sequence[Any] = ()) -> list[Any]:
     return sorted(found, key=lambda label: places.get(label, len(places)))
 
 
-def _find_level(factor: Factor, label: Any) -> NDArray[np.bool_]:
+def _find_level(factor: Factor, label: object) -> Mask:
     assert factor.keys is not None
     own = np.array([one == label for one in list_labels(factor.keys.labels)], dtype=bool)
     return np.asarray(own[factor.keys.numbers])
@@ -327,7 +325,7 @@ def _join_keys(factors: Sequence[Factor]) -> Keys:
     return read_keys(columns, [factor.name for factor in factors])
 
 
-def _select(keys: Keys, rows: NDArray[np.intp]) -> Keys:
+def _select(keys: Keys, rows: Indices) -> Keys:
     """The keys of some rows, with the labels that these have."""
     places, numbers = np.unique(keys.numbers[rows], return_inverse=True)
     return Keys(numbers.astype(np.int32), select_labels(keys.labels, places), keys.kinds)

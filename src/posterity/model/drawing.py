@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from posterity.aliases import Axes
 from posterity.model.formula import Curve
 from posterity.plots._frame import axes_of, finish
 from posterity.plots.effects import draw_band
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw_curve(curve: Curve, table: Any, ax: Axes | None, level: float) -> Axes:
     """Draw a curve's table: a band of each level, or the contours of a surface."""
     if len(curve.over) == 1:
+        ax = axes_of(ax)
         named = table.groupby("level") if "level" in table else [("mean", table)]
         for place, (name, own) in enumerate(named):
             ends = (own["low"], own["high"])

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.aliases import Array, DataFrame
 from posterity.likelihoods import Likelihood
 from posterity.linear.categories import Categories, Category
 from posterity.linear.effects import table_of_effects
@@ -18,15 +18,15 @@ from posterity.model.engines import TermRows
 from posterity.model.factors import Frame, compute_numbers
 from posterity.model.tables import mix_members
 
-Array = NDArray[np.float64]
-
 # Gauss-Hermite places and shares of a standard normal distribution, and the step of slopes by eta.
 PLACES, SHARES = np.polynomial.hermite_e.hermegauss(15)
 SHARES = SHARES / SHARES.sum()
 STEP = 1e-4
 
 
-def average_effects(engine: TermRows, design: Design, data: Any, per: str, level: float) -> Any:
+def average_effects(
+    engine: TermRows, design: Design, data: object, per: str, level: float
+) -> DataFrame:
     """A row for each column of fixed effects and curves, and each of its levels but the first.
 
     The mean over rows of ``E[y | x + step] - E[y | x]`` (Gelman & Pardoe 2007), with the variance

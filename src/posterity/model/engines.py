@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixing import mix_predictions
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.forgetting import Exponential, Stabilized
 from posterity.likelihoods import Bernoulli, Gaussian, Likelihood
@@ -27,8 +28,6 @@ from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.checks import WideParameters
 from posterity.sparse.exact import ExactModel, SparseLogisticRegression
 from posterity.transaction import Undo
-
-Array = NDArray[np.float64]
 
 # Words for likelihoods beside those of models without a formula.
 WORDS: dict[str, Likelihood] = {"normal": Gaussian(), "binomial": Bernoulli()}
@@ -93,7 +92,7 @@ class TermRows(TermParameters, ExactModel):
         """Distribution of new observations, one a row."""
         return self._mix(self._observe, *self._eta(X))
 
-    def predict_mean_distribution(self, X: DesignRows) -> Any:
+    def predict_mean_distribution(self, X: DesignRows) -> RowDistribution:
         """Distribution of the expected targets: what is not known of them, without the noise."""
         mean, variance = self._eta(X)
         if self.learned_noise is not None:  # as of a new observation without its own noise, the 1
@@ -127,7 +126,7 @@ class TermRows(TermParameters, ExactModel):
         """-1 where the posterior is of the first of two labels."""
         return 1.0
 
-    def unexplained(self, noise: Array, nodes: NDArray[np.intp]) -> Array:
+    def unexplained(self, noise: Array, nodes: Indices) -> Array:
         """(n,) variances of eta that no effect explains, where the noise's is ``noise`` (n,).
 
         Of logarithms that of a log-normal distribution (Nakagawa, Johnson & Schielzeth 2017).

@@ -9,9 +9,9 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from posterity.aliases import Array, DataFrame, Indices
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.model.components import Points, find_points
@@ -20,11 +20,8 @@ from posterity.model.engines import TermRows
 from posterity.model.moments import Moments
 from posterity.posteriors._sparse_fit import Reading
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
-
-def explain_variance(engine: TermRows, design: Design, level: float) -> Any:
+def explain_variance(engine: TermRows, design: Design, level: float) -> DataFrame:
     """Marginal and conditional R2, and the intraclass correlation of each group."""
     posterior = engine._posterior
     check_level(level)
@@ -59,7 +56,7 @@ def _list_groups(engine: TermRows) -> dict[str, list[tuple[int, ...]]]:
 
 
 def _sample_fixed(
-    reading: Reading, points: Points, nodes: Places, fixed: Places, moments: Moments
+    reading: Reading, points: Points, nodes: Indices, fixed: Indices, moments: Moments
 ) -> Array:
     """The variance over rows of what fixed effects add, with their draws at each point's node."""
     spread = moments.products[fixed][:, fixed].toarray()

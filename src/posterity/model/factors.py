@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.guesses import did_you_mean
 from posterity.kernel.tables import find_table, kind_of, type_of
 from posterity.kernel.values import read_floats
@@ -18,7 +18,6 @@ from posterity.linear.keys import Keys, read_keys
 from posterity.linear.levels import read_listed
 from posterity.model.grammar import Node, find_calls, refuse
 
-Array = NDArray[np.float64]
 Numbers = Mapping[str, Array]
 
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
@@ -46,7 +45,7 @@ class Frame:
     formula: str
 
     @classmethod
-    def of(cls, data: Any, formula: str) -> Frame:
+    def of(cls, data: object, formula: str) -> Frame:
         """The columns of what a user gives."""
         table = find_table(data)
         columns = table.by_name() if table is not None else data

@@ -8,13 +8,13 @@ their shifts, what is left has the covariance C = (I - S T)^-1 S and the mean
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import gammaln, logsumexp
 
+from posterity.aliases import Array, DataFrame, Indices
 from posterity.distributions import StudentT
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.likelihoods import Likelihood
@@ -25,9 +25,6 @@ from posterity.posteriors._sparse_nodes import Node
 from posterity.posteriors._sparse_rows import Observations
 from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors.sparse import SparsePosterior
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # Rows that are left out at once; what keeps a number from 0.
 BLOCK, TINY = 512, 1e-300
@@ -57,7 +54,7 @@ class Learned(NamedTuple):
         X = posterior._matrix(posterior.centre_rows(given.rows, centres, None))
         return cls(X, given.y, weights, given.own_offsets)
 
-    def take(self, some: Places) -> Learned:
+    def take(self, some: Indices) -> Learned:
         """Some of the rows."""
         return Learned(*(part[some] for part in self))
 
@@ -83,7 +80,9 @@ class LeftOut(NamedTuple):
     together: Array
 
 
-def list_left_out(engine: TermRows, given: Observations, by: str | None, keys: Keys | None) -> Any:
+def list_left_out(
+    engine: TermRows, given: Observations, by: str | None, keys: Keys | None
+) -> DataFrame:
     """Table of rows, each predicted from all but it, or but those with the same of ``keys``."""
     posterior = engine._posterior
     rows = Learned.of(posterior, given)
@@ -95,7 +94,7 @@ def list_left_out(engine: TermRows, given: Observations, by: str | None, keys: K
     return require_pandas().DataFrame({**shown, "mean": mean, "log_density": log_density})
 
 
-def leave_out(posterior: SparsePosterior, rows: Learned, groups: Places) -> tuple[Array, Array]:
+def leave_out(posterior: SparsePosterior, rows: Learned, groups: Indices) -> tuple[Array, Array]:
     """Expected targets and log densities (n,) of rows, given those of other ``groups`` (n,)."""
     reading = posterior.reading()
     likelihoods = reading.observe_each(posterior.likelihood)
@@ -132,7 +131,7 @@ def _predict(
     node: Node,
     likelihood: Likelihood,
     rows: Learned,
-    some: Places,
+    some: Indices,
 ) -> LeftOut:
     """Rows (m, s) under one node."""
     own = rows.take(some.ravel())

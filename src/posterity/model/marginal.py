@@ -10,17 +10,15 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.aliases import Array
 from posterity.distributions.guesses import did_you_mean
 from posterity.linear.keys import list_labels
 from posterity.model.design import Column, Design, sort_labels
 from posterity.model.engines import TermRows
 from posterity.model.formula import Curve
 from posterity.model.moments import Moments
-
-Array = NDArray[np.float64]
 
 
 class Marginal:
@@ -40,7 +38,7 @@ class Marginal:
             )
         self.name, self.labels = name, self.levels[name]
 
-    def place(self, level: Any) -> int:
+    def place(self, level: object) -> int:
         """Where a level is among the labels."""
         if level not in self.labels:
             shown = ", ".join(map(repr, self.labels[:20]))

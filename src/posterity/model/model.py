@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags, RegressorTags
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions.guesses import TellsCalls
 from posterity.distributions.in_sequence import in_sequence
 from posterity.kernel.tables import take_rows
@@ -27,8 +28,6 @@ from posterity.model.grammar import Node
 from posterity.model.leave_out import list_left_out
 from posterity.model.reading import ModelReader
 from posterity.transaction import hold_model_lock
-
-Array = NDArray[np.float64]
 
 # Variances and correlations over which nodes are placed, at most.
 MOST_COORDINATES = 8
@@ -118,7 +117,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return "_engine" in vars(self)
 
     @hold_model_lock
-    def fit(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these rows, starting from the prior.
 
         Parameters
@@ -144,7 +143,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     @hold_model_lock
     def partial_fit(
-        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn these rows too; parameters as in :meth:`fit`. Levels may be new.
 
@@ -173,7 +172,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     @hold_model_lock
     def predict_then_learn(
-        self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None
+        self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Any:
         """Predict each row from rows before it, then learn them: the distributions, one a row.
 
@@ -197,7 +196,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return in_sequence(predicted)
 
     @hold_model_lock
-    def unlearn(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    def unlearn(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Take rows back: what is left is the model of the other rows, up to rounding.
 
         Raises
@@ -234,12 +233,12 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     def leave_one_out(
         self,
-        frame: Any,
+        frame: object,
         y: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
         by: str | None = None,
-    ) -> Any:
+    ) -> DataFrame:
         """Table of rows (pandas), each predicted from all others, or from all other groups.
 
         Parameters
@@ -286,7 +285,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     # ---- predicting ------------------------------------------------------------------------------
 
-    def predict(self, frame: Any) -> Array:
+    def predict(self, frame: object) -> Array:
         """(n,) expected targets: numbers, counts, or probabilities of the second label.
 
         Examples
@@ -298,12 +297,16 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         """
         return self._fitted.expect(self._read(frame))
 
-    def predict_distribution(self, frame: Any) -> Any:
+    def predict_distribution(self, frame: object) -> Any:
         """Distribution of new observations, one a row."""
         return self._fitted.predict_distribution(self._read(frame))
 
     def predict_interval(
-        self, frame: Any, level: float = 0.95, *, of: Literal["observation", "mean"] | None = None
+        self,
+        frame: object,
+        level: float = 0.95,
+        *,
+        of: Literal["observation", "mean"] | None = None,
     ) -> Array:
         """(n, 2) ends of the central interval that holds a new observation with this probability.
 
@@ -314,11 +317,11 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
 
     # ---- inner -----------------------------------------------------------------------------------
 
-    def _read(self, frame: Any) -> DesignRows:
+    def _read(self, frame: object) -> DesignRows:
         self._fitted  # noqa: B018
         return self._design.read(frame)
 
-    def _begin(self, frame: Any) -> tuple[Design, TermRows]:
+    def _begin(self, frame: object) -> tuple[Design, TermRows]:
         """The design of these first rows, and a model that knows nothing."""
         if (read_formula(self.formula).trials is not None) != (self.likelihood == "binomial"):
             raise ValueError(
@@ -347,7 +350,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return design, engine
 
     def _learn(
-        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+        self, design: Design, engine: TermRows, frame: object, y: Any, weights: ArrayLike | None
     ) -> TermRows:
         """Have the engine learn rows; where they are learned in turns, a copy of it."""
         turns = self._make_rows(design, engine, frame, y, weights)
@@ -358,7 +361,7 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
         return engine
 
     def _make_rows(
-        self, design: Design, engine: TermRows, frame: Any, y: Any, weights: ArrayLike | None
+        self, design: Design, engine: TermRows, frame: object, y: Any, weights: ArrayLike | None
     ) -> list[tuple[Any, RateOffsets]]:
         """Rows with targets and weights, and offsets; of trials successes, and then failures."""
         rows = design.read(frame)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.model.design import Design
 from posterity.model.engines import TermRows
 from posterity.posteriors._sparse_fit import Fit
-
-Array = NDArray[np.float64]
 
 
 class Moments(NamedTuple):

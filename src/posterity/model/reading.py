@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Array, Axes, DataFrame
 from posterity.distributions.guesses import TellsNames, did_you_mean
 from posterity.likelihoods import Likelihood
 from posterity.linear.ratios import add_ratios
@@ -29,10 +30,6 @@ from posterity.model.tables import (
     list_variances,
     summarize,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 # What other libraries call it.
 OUR_NAMES = {
@@ -63,11 +60,11 @@ class ModelReader(TellsNames):
 
     _our_names = OUR_NAMES
 
-    def summary(self, level: float = 0.95) -> Any:
+    def summary(self, level: float = 0.95) -> DataFrame:
         """Table of the fixed effects (pandas): name, mean, sd, low and high, labelled by name."""
         return summarize(self._fitted, self._design, level)
 
-    def variance_components(self, level: float = 0.95) -> Any:
+    def variance_components(self, level: float = 0.95) -> DataFrame:
         """Table of standard deviations, correlations and the noise (pandas).
 
         The columns are name, mean, sd, low, high and ``reml``, the value of the largest evidence:
@@ -75,7 +72,7 @@ class ModelReader(TellsNames):
         """
         return list_variances(self._fitted, level)
 
-    def group_effects(self, group: str | None = None, level: float = 0.95) -> Any:
+    def group_effects(self, group: str | None = None, level: float = 0.95) -> DataFrame:
         """Table of the effects of a group's levels (pandas): level, effect, mean, sd, low, high.
 
         ``group`` as the formula writes it, which has to be given where there are several; of
@@ -93,7 +90,7 @@ class ModelReader(TellsNames):
         names = list(dict.fromkeys(one.name for one in self._design.formula.groups))
         return list_group_effects(engine, _pick(group, names, names, "group"), level)
 
-    def curve(self, name: str | None = None, level: float = 0.95) -> Any:
+    def curve(self, name: str | None = None, level: float = 0.95) -> DataFrame:
         """Table of a curve (pandas): x, mean, sd, low and high, less its mean over these places.
 
         ``name`` as the formula writes it, ``"s(x)"``, or what it is over, ``"x"``; one has to be
@@ -132,7 +129,7 @@ class ModelReader(TellsNames):
         """
         return draw_curve(self._find_curve(name), self.curve(name, level), ax, level)
 
-    def means(self, factor: str | None = None, level: float = 0.95) -> Any:
+    def means(self, factor: str | None = None, level: float = 0.95) -> DataFrame:
         """Table of the marginal means of a factor's levels (pandas): mean, sd, low, high.
 
         The linear predictor with other numbers at their means over the rows learned (``log(x)`` at
@@ -165,7 +162,7 @@ class ModelReader(TellsNames):
         table.index = marginal.labels
         return add_expected(self._engine, table)
 
-    def contrast(self, factor: str, one: Any, other: Any, level: float = 0.95) -> Any:
+    def contrast(self, factor: str, one: object, other: object, level: float = 0.95) -> DataFrame:
         """Table of the difference of two marginal means (pandas), labelled "one - other".
 
         Of labels and counts with the ratio of odds or rates. Parameters and errors as in
@@ -188,8 +185,8 @@ class ModelReader(TellsNames):
         return add_ratios(table, self._engine._likelihood().ratio)
 
     def average_effects(
-        self, frame: Any, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
-    ) -> Any:
+        self, frame: object, *, per: Literal["unit", "sd"] = "unit", level: float = 0.95
+    ) -> DataFrame:
         """Mean change of the expected target when one column changes and the others stay the same.
 
         Also known as average marginal effects. In units of the target: of labels the change of the
@@ -227,7 +224,7 @@ class ModelReader(TellsNames):
         """
         return average_effects(self._fitted, self._design, frame, per, level)
 
-    def explained_variance(self, level: float = 0.95) -> Any:
+    def explained_variance(self, level: float = 0.95) -> DataFrame:
         """Table of R2 and of intraclass correlations (pandas): mean, sd, low, high.
 
         ``R2 marginal`` is the share of the variance that fixed effects and curves explain,
@@ -264,7 +261,7 @@ class ModelReader(TellsNames):
             self.formula, self._engine, [*tables, self.explained_variance(level)], level
         )
 
-    def predict_proba(self, frame: Any) -> NDArray[np.float64]:
+    def predict_proba(self, frame: object) -> Array:
         """(n, k) probabilities of labels, in the order of ``classes_``, or of ratings from 0 on.
 
         Examples
@@ -283,7 +280,7 @@ class ModelReader(TellsNames):
         """The labels, sorted; an attribute of models of two labels alone."""
         return self._fitted.classes_
 
-    def score(self, frame: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, frame: object, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log predictive density of the rows' targets: the larger, the better.
 
         Parameters as in :meth:`fit`; of successes of trials that of a label.

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions import Mixture, StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
 from posterity.linear.keys import list_labels, read_keys
 from posterity.linear.ratios import add_ratios
@@ -25,10 +26,8 @@ from posterity.posteriors._sparse_data import to_matrix
 from posterity.posteriors._sparse_fit import Fit
 from posterity.sparse.parts import Part
 
-Array = NDArray[np.float64]
 
-
-def summarize(engine: TermRows, design: Design, level: float) -> Any:
+def summarize(engine: TermRows, design: Design, level: float) -> DataFrame:
     """Fixed effects, in the order of the formula; levels are named ``column[level]``."""
     index = engine._index
     tied = {name for names in engine.terms for name in names}
@@ -44,7 +43,7 @@ def summarize(engine: TermRows, design: Design, level: float) -> Any:
     return show_table(add_ratios(frame, engine._likelihood().ratio))
 
 
-def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
+def list_group_effects(engine: TermRows, group: str, level: float) -> DataFrame:
     """Effects of a group's levels, one effect after another."""
     index, rows = engine._index, []
     for name in (name for names in engine.terms for name in names):
@@ -59,7 +58,7 @@ def list_group_effects(engine: TermRows, group: str, level: float) -> Any:
     return require_pandas().DataFrame({"level": list(levels), "effect": list(effects), **table})
 
 
-def list_variances(engine: TermRows, level: float) -> Any:
+def list_variances(engine: TermRows, level: float) -> DataFrame:
     """Standard deviations and correlations of groups, and of the noise."""
     posterior = engine._posterior
     check_level(level)
@@ -84,7 +83,7 @@ def list_variances(engine: TermRows, level: float) -> Any:
     return show_table(frame)
 
 
-def list_curve(engine: TermRows, design: Design, curve: Curve, level: float) -> Any:
+def list_curve(engine: TermRows, design: Design, curve: Curve, level: float) -> DataFrame:
     """A curve less its mean over evenly spaced places: of each column, mean, sd, low, high.
 
     By a factor each level's curve; by numbers what these are multiplied with, as it is.
@@ -101,12 +100,12 @@ def list_curve(engine: TermRows, design: Design, curve: Curve, level: float) -> 
     return require_pandas().DataFrame({**shown, **_describe(engine, mean, variance, level)})
 
 
-def list_sums(engine: TermRows, moments: tuple[Array, Array], level: float) -> Any:
+def list_sums(engine: TermRows, moments: tuple[Array, Array], level: float) -> DataFrame:
     """Sums of weights, of means and variances (k, members)."""
     return require_pandas().DataFrame(_describe(engine, *moments, level))
 
 
-def mix_members(engine: TermRows, mean: Array, variance: Array) -> Any:
+def mix_members(engine: TermRows, mean: Array, variance: Array) -> RowDistribution:
     """Distribution of sums of weights, from moments (n, members), variances in units of noise."""
     posterior = engine._posterior
     mean, shape = engine.sign * mean, posterior.shape
@@ -119,7 +118,7 @@ def mix_members(engine: TermRows, mean: Array, variance: Array) -> Any:
     return parts[0] if len(parts) == 1 else Mixture(parts, posterior.weights)
 
 
-def add_expected(engine: TermRows, table: Any) -> Any:
+def add_expected(engine: TermRows, table: Any) -> DataFrame:
     """The table, with expected targets where they are not eta itself."""
     likelihood = engine._likelihood()
     endings = (("", "mean"), ("_low", "low"), ("_high", "high")) if likelihood.ratio else ()

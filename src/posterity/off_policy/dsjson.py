@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from posterity.aliases import Document
 from posterity.io import TableError
 from posterity.io.rounds import Rounds
 
@@ -23,7 +24,7 @@ class DsjsonTable:
     Columns and arms are looked for in the whole file once, and it is read again at each use.
     """
 
-    def __init__(self, path: str, arms: Sequence[Any] | None = None) -> None:
+    def __init__(self, path: str, arms: Sequence[Hashable] | None = None) -> None:
         self._path = path
         self._kinds: dict[str, type] = {}
         found: dict[str, None] = {}
@@ -64,7 +65,7 @@ class DsjsonTable:
         reader = pa.RecordBatchReader.from_batches(schema, batches())
         return reader.__arrow_c_stream__(requested_schema)
 
-    def _flat(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _flat(self, row: Document) -> Document:
         """A row of all columns; a number that is not there is 0, as in the file's sparse form."""
         record = row["context"]
         flat = {
@@ -75,7 +76,7 @@ class DsjsonTable:
         return flat | {key: row[key] for key in ("arm", "reward", "propensity")}
 
 
-def decisions_in(path: str) -> Iterator[dict[str, Any]]:
+def decisions_in(path: str) -> Iterator[Document]:
     """Yield the decisions of a file's lines, in order.
 
     Raises
@@ -99,7 +100,7 @@ def decisions_in(path: str) -> Iterator[dict[str, Any]]:
                 yield {**row, "id": row["id"] or f"line {number}"}
 
 
-def _decision(record: Mapping[str, Any]) -> dict[str, Any]:
+def _decision(record: Mapping[str, Any]) -> Document:
     """Return event, time, context, the chosen arm, its reward and all propensities of a line."""
     context, choices = record["c"], record["c"].get("_multi", [])
     names = [_name(choice, place) for place, choice in enumerate(choices, 1)]
@@ -179,7 +180,7 @@ def arm_order(name: str) -> tuple[int, str]:
 
 
 def write_dsjson(
-    path: str, rounds: Iterable[Rounds], arms: Sequence[Any], features: Sequence[str]
+    path: str, rounds: Iterable[Rounds], arms: Sequence[Hashable], features: Sequence[str]
 ) -> None:
     """Write a line for each decision; of the propensities only the chosen arm's may be known."""
     choices = [{"_tag": str(arm)} for arm in arms]
@@ -191,7 +192,7 @@ def write_dsjson(
 
 def _line(
     some: Rounds, row: int, choices: list[dict[str, str]], features: Sequence[str]
-) -> dict[str, Any]:
+) -> Document:
     arm, own = int(some.arms[row]), float(some.propensity[row])  # type: ignore[index]
     if some.propensities is None:
         rest = (1.0 - own) / max(len(choices) - 1, 1)

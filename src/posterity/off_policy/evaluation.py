@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.aliases import Array, Estimator
 from posterity.io.rounds import Rounds, check_reward_range, check_rewards_within
 from posterity.off_policy.expectations import BeforeLearning, ByFolds, Expectations, Nothing
 from posterity.off_policy.log import Log
@@ -34,8 +34,6 @@ from posterity.off_policy.support import (
 )
 from posterity.off_policy.targets import EvaluatedDecisions, Target, target_of
 from posterity.sequential import LowerBound, sequence_radius
-
-Array = NDArray[np.float64]
 
 # Effective rows before which no asymptotic sequence is given, and below which a note is.
 FEWEST_EFFECTIVE_ROWS = 30.0
@@ -202,7 +200,7 @@ def evaluate(
 
 
 def _choose_expectations(
-    log: Log, settings: _EvaluationSettings, model: Any, folds: int | None
+    log: Log, settings: _EvaluationSettings, model: Estimator, folds: int | None
 ) -> Expectations:
     n_arms, ends = len(log.arms), settings.reward_range
     if WITHOUT_MODEL.issuperset(settings.methods):

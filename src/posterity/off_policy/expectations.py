@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Estimator, Indices
 from posterity.io.rounds import MOST_ROWS, Rounds, iterate_pieces
 from posterity.rewards import RewardModel, reward_model
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Expectations:
@@ -43,7 +40,7 @@ class BeforeLearning(Expectations):
     def __init__(
         self,
         log: Iterable[Rounds],
-        model: Any,
+        model: Estimator,
         n_arms: int,
         reward_range: tuple[float, float] | None = None,
         *,
@@ -80,7 +77,7 @@ class ByFolds(Expectations):
     def __init__(
         self,
         log: Iterable[Rounds],
-        model: Any,
+        model: Estimator,
         n_arms: int,
         folds: int,
         reward_range: tuple[float, float] | None = None,
@@ -119,14 +116,14 @@ class Nothing(Expectations):
 
 
 def predict_before_learning(
-    log: Iterable[Rounds], model: Any, n_arms: int
+    log: Iterable[Rounds], model: Estimator, n_arms: int
 ) -> Iterator[tuple[Rounds, Array]]:
     """Rows, and what was expected (n, K) of them by a model that had learned the rows before."""
     for piece, expected in BeforeLearning(log, model, n_arms):
         yield piece, next(iter(expected))
 
 
-def assign_folds(rounds: Rounds, count: int) -> Index:
+def assign_folds(rounds: Rounds, count: int) -> Indices:
     """A number below ``count`` for each row, (n,), which its own number decides."""
     return np.asarray(mix_numbers(rounds) % np.uint64(count), dtype=np.intp)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.aliases import AnyArray, Array, Estimator, Mask
 from posterity.bandits import Bandit, Greedy
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
@@ -17,7 +17,6 @@ from posterity.off_policy.log import Log
 from posterity.off_policy.sums import Ratio, estimate_correction
 from posterity.off_policy.targets import target_of
 
-Array = NDArray[np.float64]
 Weighting = Literal["none", "inverse_propensity", "doubly_robust"]
 
 # Of so many parts of the log, the first is kept apart to prove what was learned from the others.
@@ -48,7 +47,7 @@ def learn(
     log: Log,
     policy: Any = None,
     *,
-    model: Any = None,
+    model: Estimator = None,
     sharing: Any = None,
     weighting: Weighting = "none",
     reward_model: Any = None,
@@ -118,17 +117,17 @@ def learn(
 
 
 # Contexts, names of arms, rewards and weights to learn.
-_Learned = tuple[Array, NDArray[Any], Array, Array | None]
+_Learned = tuple[Array, AnyArray, Array, Array | None]
 
 
-def _as_they_are(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _as_they_are(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names = as_labels(log.arms)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
         yield some.X, names[some.arms], some.rewards, None
 
 
-def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _over_propensities(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names, (scale, _) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     for rounds in log:
         some = rounds.of(_is_learned(rounds, guarded))
@@ -136,7 +135,7 @@ def _over_propensities(log: Log, model: Any, guarded: bool) -> Iterator[_Learned
         yield some.X, names[some.arms], some.rewards, weights
 
 
-def _doubly_robust(log: Log, model: Any, guarded: bool) -> Iterator[_Learned]:
+def _doubly_robust(log: Log, model: Estimator, guarded: bool) -> Iterator[_Learned]:
     names, (_, effective) = as_labels(log.arms), _compute_kish_sizes(log, guarded)
     n_arms = len(names)
     for rounds, expected in predict_before_learning(log, model, n_arms):
@@ -160,7 +159,7 @@ _WAYS: dict[str, Callable[[Log, Any, bool], Iterator[_Learned]]] = {
 }
 
 
-def _is_learned(rounds: Rounds, guarded: bool) -> NDArray[np.bool_]:
+def _is_learned(rounds: Rounds, guarded: bool) -> Mask:
     return (assign_folds(rounds, _PARTS) > 0) | (not guarded)
 
 
@@ -177,7 +176,7 @@ def _compute_kish_sizes(log: Log, guarded: bool) -> tuple[Array, Array]:
     return scale, scale * total / max(n, 1)
 
 
-def _compute_gain(log: Log, bandit: Bandit, model: Any, guard: float) -> tuple[float, float]:
+def _compute_gain(log: Log, bandit: Bandit, model: Estimator, guard: float) -> tuple[float, float]:
     """Return the value less the logged rewards, on the rows held out, and its lower bound."""
     sums, target = Ratio(estimate_correction), target_of(bandit, log.arms, log.feature_names)
     for rounds, expected in predict_before_learning(log, model, len(log.arms)):

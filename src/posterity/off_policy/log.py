@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Document
 from posterity.io.reading import BATCH_ROWS, MEMORY
 from posterity.io.rounds import RoundColumns, Rounds, find_arms, open_rounds, read_rewards
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_floats
 from posterity.off_policy.dsjson import DsjsonTable, write_dsjson
-
-Array = NDArray[np.float64]
 
 
 class Log:
@@ -44,7 +43,7 @@ class Log:
     def __init__(
         self,
         read: Callable[[], Iterable[Rounds]],
-        arms: Sequence[Any],
+        arms: Sequence[Hashable],
         feature_names: Sequence[str],
         has_propensities: bool,
     ) -> None:
@@ -71,7 +70,7 @@ class Log:
     @classmethod
     def open(
         cls,
-        table: Any,
+        table: object,
         *,
         arm: str = "arm",
         reward: str = "reward",
@@ -80,7 +79,7 @@ class Log:
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         id: str | None = None,
-        arms: Sequence[Any] | None = None,
+        arms: Sequence[Hashable] | None = None,
         missing: Literal["error", "skip"] = "error",
         batch_rows: int = BATCH_ROWS,
         memory: int | str = MEMORY,
@@ -140,7 +139,7 @@ class Log:
         propensity: ArrayLike | None = None,
         propensities: ArrayLike | None = None,
         *,
-        names: Sequence[Any] | None = None,
+        names: Sequence[Hashable] | None = None,
     ) -> Self:
         """A log of arrays.
 
@@ -218,7 +217,7 @@ class Log:
 
     @classmethod
     def from_dsjson(
-        cls, path: str | os.PathLike[str], *, arms: Sequence[Any] | None = None
+        cls, path: str | os.PathLike[str], *, arms: Sequence[Hashable] | None = None
     ) -> Self:
         """A log of Vowpal Wabbit's or Azure Personalizer's JSON lines (``dsjson``).
 
@@ -231,7 +230,7 @@ class Log:
 
     # ---- out -------------------------------------------------------------------------------------
 
-    def to_obp(self) -> dict[str, Any]:
+    def to_obp(self) -> Document:
         """The whole log as Open Bandit Pipeline's dictionary of arrays.
 
         Examples

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from posterity.aliases import DataFrame
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.off_policy.support import Support
 
@@ -66,7 +66,7 @@ class Evaluation:
             f"{[(e.policy, e.method) for e in self.estimates]}"
         )
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame, one row for each policy and method.
 
         Raises

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.kernel import moderated_sums
 from posterity.off_policy.targets import EvaluatedDecisions
-
-Array = NDArray[np.float64]
 
 # Of which one is chosen where none is given.
 SWITCHES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, np.inf)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.io.rounds import Rounds
 from posterity.moments import compute_moments, count_effective_errors, merge_moments
 from posterity.off_policy.targets import EvaluatedDecisions
-
-Array = NDArray[np.float64]
 
 # A share of decisions without support that is let pass.
 TOLERATED_SHARE = 0.01

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,14 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.bandits.roster import as_labels
 from posterity.io.rounds import Rounds
 from posterity.kernel import judge_rows
 from posterity.kernel.values import is_word, read_floats
 from posterity.linear.named import list_feature_names
 from posterity.off_policy.expectations import mix_numbers
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class EvaluatedDecisions:
         """(n,) numbers of the rows, mixed."""
         return mix_numbers(self.rounds)
 
-    def compute_parts(self, count: int) -> NDArray[np.intp]:
+    def compute_parts(self, count: int) -> Indices:
         """(n,) the part of the log that each row is in, of so many."""
         return np.asarray(self.numbers % np.uint64(count), dtype=np.intp)
 
@@ -186,7 +185,7 @@ class Always:
     arm: Any
 
 
-def target_of(policy: Any, arms: Sequence[Any], features: Sequence[str] = ()) -> Target:
+def target_of(policy: Any, arms: Sequence[Hashable], features: Sequence[str] = ()) -> Target:
     """A bandit, an arm, "uniform", "logged", probabilities, or a function X (n, m) -> (n, K).
 
     A bandit that knows its features by name finds them among ``features``, the columns of X.
@@ -242,7 +241,7 @@ def _same(chances: Array) -> Callable[[Array], Array]:
     return lambda X: np.broadcast_to(chances, (len(X), len(chances)))
 
 
-def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
+def _in_order(bandit: Any, X: Array, arms: Sequence[Hashable]) -> Array:
     """Probabilities of a bandit in the log's order; arms that the log lacks are left out."""
     chances = bandit.propensities(X)
     places = {name: place for place, name in enumerate(bandit.arms_)}
@@ -251,7 +250,7 @@ def _in_order(bandit: Any, X: Array, arms: Sequence[Any]) -> Array:
     return np.asarray(padded[:, columns])
 
 
-def _as_chances(estimate: Any, arms: Sequence[Any]) -> Any:
+def _as_chances(estimate: Any, arms: Sequence[Hashable]) -> Any:
     """Probabilities (n, K) as they are, or of names (n,) of arms that are chosen."""
     names = np.asarray(estimate)
     if names.ndim != 1 or not np.isin(names, as_labels(arms)).all():

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from posterity.aliases import DataFrame, Document
 from posterity.distributions._digits import round_rows
 from posterity.off_policy.evaluation import (
     FEWEST_EFFECTIVE_ROWS,
@@ -21,8 +21,6 @@ from posterity.off_policy.evaluation import (
 from posterity.off_policy.log import Log
 from posterity.off_policy.result import Estimate, Evaluation
 from posterity.off_policy.targets import Always
-
-Array = NDArray[np.float64]
 
 # Of these the first by which a policy can be judged is spoken of.
 METHODS, WITHOUT_PROPENSITIES = ("dr", "snips"), ("dr", "snips", "dm")
@@ -48,7 +46,7 @@ class WhatIf:
     """
 
     evaluation: Evaluation
-    course: tuple[dict[str, Any], ...]
+    course: tuple[Document, ...]
     has_propensities: bool = True
 
     @property
@@ -121,7 +119,7 @@ class WhatIf:
         steps += [step for one in self.estimates for step in self._explain(one)]
         return tuple(steps)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas data frame of all estimates, as :meth:`Evaluation.to_frame`."""
         return self.evaluation.to_frame()
 
@@ -246,7 +244,7 @@ def what_if(
     return WhatIf(evaluation, course, log.has_propensities)
 
 
-def follow_arms(log: Log, rows: int, level: float) -> tuple[dict[str, Any], ...]:
+def follow_arms(log: Log, rows: int, level: float) -> tuple[Document, ...]:
     """Propensities and rewards of each arm along a log of so many rows; see :class:`WhatIf`."""
     parts, arms = min(PARTS, rows), len(log.arms)
     chances, sums = np.zeros((parts, arms)), np.zeros((3, parts, arms))

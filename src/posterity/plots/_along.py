@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Axes, Estimator
 
 LABELS = (
     "plot_partial_effect(model, X, feature) draws their probability, and scikit-learn's "
@@ -19,7 +19,7 @@ LABELS = (
 )
 
 
-def read_rows(X: Any, y: Any, ax: Any) -> tuple[Any, Any, Any]:
+def read_rows(X: Any, y: Any, ax: Axes | None) -> tuple[Any, Any, Any]:
     """Rows, targets and axes; axes may come as soon as nothing else does."""
     given = [one for one in (X, y, ax) if one is not None]
     axes = given.pop() if given and hasattr(given[-1], "get_figure") else None
@@ -35,13 +35,13 @@ def _unnamed() -> Iterator[None]:
         yield
 
 
-def split_steps(model: Any) -> tuple[Any, Any]:
+def split_steps(model: Estimator) -> tuple[Any, Any]:
     """The model, or the last step of a pipeline, and the steps before it, if there are any."""
     *before, (_, final) = getattr(model, "steps", [("", model)])
     return final, model[:-1] if before else None
 
 
-def require_part(model: Any, part: str) -> None:
+def require_part(model: Estimator, part: str) -> None:
     """Raise ``TypeError`` with what to call, unless the last step of a model has that part."""
     kind = type(split_steps(model)[0])
     if not hasattr(kind, part):
@@ -54,20 +54,20 @@ def require_part(model: Any, part: str) -> None:
 
 
 @_unnamed()
-def split(model: Any, X: Any) -> tuple[Any, Any]:
+def split(model: Estimator, X: Any) -> tuple[Any, Any]:
     """The model, or the last step of a pipeline, and rows as it gets them."""
     final, steps = split_steps(model)
     return final, X if steps is None else steps.transform(X)
 
 
 @_unnamed()
-def ask(model: Any, verb: str, X: Any, *more: Any) -> Any:
+def ask(model: Estimator, verb: str, X: Any, *more: Any) -> Any:
     """What a model or a pipeline says of rows, in the columns that it was given."""
     final, rows = split(model, X)
     return getattr(final, verb)(rows, *more)
 
 
-def predict_rows(model: Any, X: Any, y: Any, figure: str) -> tuple[Any, Array]:
+def predict_rows(model: Estimator, X: Any, y: Any, figure: str) -> tuple[Any, Array]:
     """Predictive distributions of rows, and their targets; or both as they are given."""
     if hasattr(model, "cdf"):
         return model, np.asarray(X, dtype=np.float64)
@@ -81,7 +81,7 @@ def predict_rows(model: Any, X: Any, y: Any, figure: str) -> tuple[Any, Array]:
     return predictive, np.asarray(y, dtype=np.float64)
 
 
-def predict_numbers(model: Any, X: Any, figure: str) -> Any:
+def predict_numbers(model: Estimator, X: Any, figure: str) -> Any:
     """Predictive distributions of rows; raises ``TypeError`` where they are of labels."""
     predictive = ask(model, "predict_distribution", X)
     if not hasattr(predictive, "cdf"):
@@ -102,13 +102,13 @@ class Feature:
     count: int
 
     @classmethod
-    def of(cls, model: Any, feature: int | str, X: Any) -> Feature:
+    def of(cls, model: Estimator, feature: int | str, X: Any) -> Feature:
         """The feature of that number or name; raises ``ValueError`` if there is none.
 
         The names are the columns of the rows, among which may be groups and the target; of arrays
         those that the model learned.
         """
-        if np.ndim(feature) or hasattr(feature, "columns"):
+        if np.ndim(feature) or is_frame(feature):
             raise TypeError("feature is an array: give the number or the name of a column")
         given = getattr(X, "columns", None)
         given = getattr(model, "feature_names_in_", None) if given is None else given
@@ -126,7 +126,7 @@ class Feature:
 
     def read(self, X: Any) -> Array:
         """Values of the feature (n,) in rows, or as they are given."""
-        if hasattr(X, "columns"):
+        if is_frame(X):
             column = X[list(X.columns)[self.index]]
         else:
             column = X if np.ndim(X) == 1 else np.asarray(X)[:, self.index]
@@ -140,7 +140,7 @@ class Feature:
 
     def put(self, X: Any, values: Any) -> Any:
         """Rows, an array or a data frame, with other values of the feature."""
-        if hasattr(X, "columns"):
+        if is_frame(X):
             names = list(X.columns)
             return type(X)({n: values if n == names[self.index] else X[n] for n in names})
         rows = np.array(X, dtype=np.float64)
@@ -152,7 +152,7 @@ class Feature:
 
         That is the typical row of ``X`` by default: medians, and the commonest level of text.
         """
-        frame = hasattr(X, "columns")
+        frame = is_frame(X)
         if at is None and self.count > 1 and np.ndim(X) == 1 and not frame:
             raise ValueError(
                 f"the model has {self.count} features: give at=, a row with the values "
@@ -168,7 +168,12 @@ class Feature:
         return self.put(table, x)
 
 
-def _find_typical(column: Any) -> Any:
+def is_frame(rows: object) -> bool:
+    """Return True for a data frame, of whatever library."""
+    return hasattr(rows, "columns")
+
+
+def _find_typical(column: object) -> Any:
     """The median of numbers; else the commonest value."""
     values = np.asarray(column)
     if values.dtype.kind in "fiu":
@@ -178,7 +183,7 @@ def _find_typical(column: Any) -> Any:
     return levels[np.argmax(counts)]
 
 
-def scatter(ax: Any, points: tuple[Array, Array]) -> None:
+def scatter(ax: Axes, points: tuple[Array, Array]) -> None:
     """Draw rows: black, so that they stand out on any band."""
     x, y = points
     if len(x):

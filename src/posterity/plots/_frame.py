@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Axes, Figure
 from posterity.distributions.guesses import tell_call
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,7 +54,7 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def figure_of(width: float, height: float, title: str) -> Any:
+def figure_of(width: float, height: float, title: str) -> Figure:
     """A figure of so many inches with a title, not registered with pyplot."""
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -67,7 +64,7 @@ def figure_of(width: float, height: float, title: str) -> Any:
     return figure
 
 
-def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Any:
+def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Axes:
     """The axes given, or new ones of so many inches."""
     require_matplotlib()
     import matplotlib.axes
@@ -80,7 +77,7 @@ def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Any:
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
-def finish(ax: Any, title: str, *, x: str, y: str, grid: str = "y", columns: int = 1) -> Any:
+def finish(ax: Axes, title: str, *, x: str, y: str, grid: Any = "y", columns: int = 1) -> Axes:
     """Title, labels, a quiet grid along ``grid``, and a legend where something has a label."""
     ax.set_title(title, loc="left", fontsize=11)
     ax.set_xlabel(x)
@@ -93,7 +90,7 @@ def finish(ax: Any, title: str, *, x: str, y: str, grid: str = "y", columns: int
     return ax
 
 
-def finish_along_rows(ax: Any, n_rows: int, title: str, y: str, columns: int = 2) -> Any:
+def finish_along_rows(ax: Axes, n_rows: int, title: str, y: str, columns: int = 2) -> Axes:
     """The same along the rows of a stream."""
     ax.set_xlim(0, n_rows)
     ax.xaxis.set_major_formatter(lambda rows, _: f"{rows:,.0f}")
@@ -105,13 +102,13 @@ def write_percent(axis: Any) -> None:
     axis.set_major_formatter(lambda share, _: f"{100 * share:.0f}%")
 
 
-def compute_chance(level: float, n_rows: NDArray[Any]) -> tuple[Any, Any]:
+def compute_chance(level: float, n_rows: AnyArray) -> tuple[Any, Any]:
     """Ends of 95% of the shares of so many rows that are inside exact intervals."""
     spread = 1.96 * np.sqrt(level * (1.0 - level) / np.maximum(n_rows, 1))
     return np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
 
 
-def legend_above(ax: Any, columns: int) -> None:
+def legend_above(ax: Axes, columns: int) -> None:
     """Put the legend above, where no interval can be."""
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
     ax.legend(frameon=False, fontsize=9, ncols=columns, **place)
@@ -128,6 +125,6 @@ def find_coefficient(names: Sequence[str], coefficient: int | str, say: str = "g
     return int(coefficient)
 
 
-def remove_frame(ax: Any) -> None:
+def remove_frame(ax: Axes) -> None:
     """Leave out the lines that frame nothing."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.affine_map import compute_affine_map
 
 
@@ -16,7 +16,7 @@ def name_columns(steps: Any) -> list[str]:
     return [str(name).rpartition("__")[2] for name in steps.get_feature_names_out()]
 
 
-def find_units(steps: Any) -> NDArray[np.float64]:
+def find_units(steps: Any) -> Array:
     """(k,) what each column changes by as the column that it comes from does by 1.
 
     1 for columns that come from several, or from text.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Axes, Figure
 from posterity.plots._frame import (
     COLOURS,
     MARKERS,
@@ -20,12 +21,6 @@ from posterity.plots._frame import (
     write_percent,
 )
 from posterity.plots.calibration import plot_calibration, plot_pit
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 
 _POINTS = 24
 
@@ -195,8 +190,8 @@ def plot_validation(
 
 
 def _join_neighbours(
-    along: Any, weight: NDArray[np.int64], score: FloatArray
-) -> tuple[int, FloatArray, FloatArray]:
+    along: Any, weight: NDArray[np.int64], score: Array
+) -> tuple[int, Array, Array]:
     """Join neighbours until few enough dots are left to be read: rows in each, middles, means.
 
     A last one of less than half the rows would only be noise, and is left out.
@@ -211,12 +206,12 @@ def _join_neighbours(
     return int(rows[0]), (np.cumsum(rows) - rows / 2.0)[kept], mean[kept]
 
 
-def _compute_running_mean(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
+def _compute_running_mean(score: Array, weight: NDArray[np.int64]) -> Array:
     seen = np.cumsum(weight)
     total = np.cumsum(_times(score, weight))
     return np.asarray(np.where(seen > 0, total, np.nan) / np.maximum(seen, 1))
 
 
-def _times(score: FloatArray, weight: NDArray[np.int64]) -> FloatArray:
+def _times(score: Array, weight: NDArray[np.int64]) -> Array:
     """Sums over stretches: a mean over no rows is NaN, its sum 0."""
     return np.where(weight > 0, score, 0.0) * weight

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from posterity.aliases import Axes, Estimator
 from posterity.distributions.pit import PIT, count_bins
 from posterity.plots._along import predict_rows, read_rows
 from posterity.plots._frame import (
@@ -21,12 +22,9 @@ from posterity.plots._frame import (
     write_percent,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 def plot_pit(
-    model: Any, X: Any = None, y: Any = None, ax: Axes | None = None, *, bins: int = 20
+    model: Estimator, X: Any = None, y: Any = None, ax: Axes | None = None, *, bins: int = 20
 ) -> Axes:
     """Draw the PIT histogram, which is flat if predictive distributions are calibrated.
 
@@ -89,7 +87,9 @@ def plot_pit(
     )
 
 
-def plot_calibration(model: Any, X: Any = None, y: Any = None, ax: Axes | None = None) -> Axes:
+def plot_calibration(
+    model: Estimator, X: Any = None, y: Any = None, ax: Axes | None = None
+) -> Axes:
     """Draw the coverage of central intervals by their level; the diagonal is calibrated.
 
     Below it, intervals are too narrow; above it, too wide.
@@ -197,7 +197,7 @@ def plot_coverage_by_slice(result: Any, feature: Any, ax: Axes | None = None) ->
     return finish(ax, title, x=chosen.feature, y="share of targets inside the interval")
 
 
-def _find_pit(model: Any, X: Any, y: Any, figure: str) -> PIT:
+def _find_pit(model: Estimator, X: Any, y: Any, figure: str) -> PIT:
     """That of a result; or of the predictions of rows."""
     if not hasattr(model, "pit"):
         predictive, targets = predict_rows(model, X, y, figure)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Axes, Estimator, Indices
 from posterity.plots._along import predict_rows, read_rows
 from posterity.plots._frame import (
     COLOURS,
@@ -20,11 +21,6 @@ from posterity.plots._frame import (
     finish_along_rows,
     look,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 MOST_POINTS = 5000
 MOST_EXTREMES = 200
@@ -130,7 +126,7 @@ def plot_changepoints(probability: Any, ax: Axes | None = None, *, first_row: in
 
 
 def plot_residuals(
-    model: Any, X: Any, y: Any = None, ax: Axes | None = None, *, against: str = "mean"
+    model: Estimator, X: Any, y: Any = None, ax: Axes | None = None, *, against: str = "mean"
 ) -> Axes:
     """Draw residuals, standardised by the whole predictive distribution: normal if it is right.
 
@@ -204,7 +200,7 @@ def plot_residuals(
     )
 
 
-def _thin_rows(residual: Array) -> NDArray[np.intp]:
+def _thin_rows(residual: Array) -> Indices:
     """Rows to draw: all, or every so many-th and the most extreme."""
     n = len(residual)
     if n <= MOST_POINTS:
@@ -213,7 +209,7 @@ def _thin_rows(residual: Array) -> NDArray[np.intp]:
     return np.union1d(np.arange(0, n, -(-n // MOST_POINTS)), extreme)
 
 
-def _draw_running_mean(ax: Any, x: Array, residual: Array) -> None:
+def _draw_running_mean(ax: Axes, x: Array, residual: Array) -> None:
     """Draw means over twenty groups of equal size: a bend shows that the function is not linear."""
     if len(x) < 40:
         return
@@ -223,7 +219,7 @@ def _draw_running_mean(ax: Any, x: Array, residual: Array) -> None:
     ax.plot(middle, mean, color=COLOURS[1], linewidth=2.0, label="mean of neighbours")
 
 
-def _fit_to_later_half(ax: Any, path: Any, which: list[int]) -> None:
+def _fit_to_later_half(ax: Axes, path: Any, which: list[int]) -> None:
     """The first rows know little: their wide intervals must not set the scale."""
     half = len(path.row_end) // 2
     ends = np.concatenate([path.low[half:, which].ravel(), path.high[half:, which].ravel()])

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Figure
 from posterity.plots._frame import COLOURS, STYLES, figure_of, remove_frame
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def plot_decisions(
-    rewards: NDArray[np.float64], largest: NDArray[np.float64], uniform: float, title: str
-) -> Figure:
+def plot_decisions(rewards: Array, largest: Array, uniform: float, title: str) -> Figure:
     """Draw cumulative rewards beside those of a uniform policy, and propensities below.
 
     Parameters

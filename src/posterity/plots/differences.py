@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from posterity.aliases import Axes
 from posterity.plots._frame import axes_of, draws, finish_along_rows, look
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 UNITS = {"log_score": "nats", "squared": "units of y squared"}
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Figure
 from posterity.plots._frame import figure_of, look, remove_frame
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
-
-def plot_errors(
-    errors: Mapping[str, NDArray[np.float64]], change: tuple[int, int], title: str
-) -> Figure:
+def plot_errors(errors: Mapping[str, Array], change: tuple[int, int], title: str) -> Figure:
     """Draw absolute errors along a stream, one panel a model, and their running means below.
 
     Parameters

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from posterity.plots._along import Feature, ask, require_part
+from posterity.aliases import Axes, Estimator
+from posterity.plots._along import Feature, ask, is_frame, require_part
 from posterity.plots._frame import COLOURS, axes_of, draws, find_coefficient, finish, legend_above
 from posterity.plots.intervals import MOST_NAMED, draw_intervals
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 PLACES, MOST_ROWS = 41, 500
 
 
 @draws("fit", "model.fit(X, y)")
 def plot_partial_effect(
-    model: Any,
+    model: Estimator,
     X: Any,
     feature: int | str,
     ax: Axes | None = None,
@@ -73,7 +69,7 @@ def plot_partial_effect(
     >>> plot_partial_effect(model, X, "x0", ax).get_xlabel()
     'x0'
     """
-    rows = X if hasattr(X, "columns") else np.asarray(X, dtype=np.float64)
+    rows = X if is_frame(X) else np.asarray(X, dtype=np.float64)
     rows = rows[:: -(-len(rows) // MOST_ROWS)]
     require_part(model, "sample_mean")
     along = Feature.of(model, feature, X)
@@ -104,7 +100,7 @@ def draw_band(
     *,
     place: int = 0,
     name: str = "mean",
-) -> Any:
+) -> Axes:
     """Draw a curve (k,) with its interval, whose ends are (2, k); ``place`` among others."""
     ax = axes_of(ax)
     colour, label = COLOURS[place % len(COLOURS)], "" if place else f"{100 * level:g}% interval"
@@ -115,7 +111,7 @@ def draw_band(
 
 @draws("model_of", "GroupedRegression().fit(X, y, groups=groups)")
 def plot_groups(
-    model: Any,
+    model: Estimator,
     coefficient: int | str = 0,
     ax: Axes | None = None,
     *,

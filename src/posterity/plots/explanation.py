@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from posterity.plots._along import ask, require_part, split_steps
+from posterity.aliases import Axes, DataFrame, Estimator
+from posterity.plots._along import ask, is_frame, require_part, split_steps
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, legend_above
 from posterity.plots._steps import name_columns
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Most features that are drawn.
 MOST_DRAWN = 20
@@ -19,7 +17,7 @@ MOST_DRAWN = 20
 
 @draws("fit", "model.fit(X, y)")
 def plot_explanation(
-    model: Any,
+    model: Estimator,
     x: Any,
     ax: Axes | None = None,
     *,
@@ -87,17 +85,18 @@ def plot_explanation(
     return ax
 
 
-def _explain(model: Any, x: Any, X: Any, level: float) -> Any:
+def _explain(model: Estimator, x: Any, X: Any, level: float) -> DataFrame:
     """Table of a model; of a pipeline with the values that the row has in its own columns."""
     require_part(model, "explain")
     final, steps = split_steps(model)
-    if hasattr(x, "columns"):
+    if is_frame(x):
         raise TypeError("x is a table: give one row, as a mapping or a series, such as x.iloc[0]")
     if steps is None:
         return final.explain(x, X=X, level=level)
-    named = dict(x) if hasattr(x, "keys") else {f"x{k}": value for k, value in enumerate(x)}
+    is_named = hasattr(x, "keys")
+    named = dict(x) if is_named else {f"x{k}": value for k, value in enumerate(x)}
     row: Any = np.array([list(named.values())])
-    if hasattr(x, "keys"):
+    if is_named:
         import pandas
 
         row = pandas.DataFrame([named])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
+from posterity.aliases import Axes
 from posterity.distributions._limits import find_series
 from posterity.plots._frame import COLOURS, STYLES, axes_of, draws, finish
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Probabilities so near 0 or 1 that their normal scores are not numbers.
 SMALLEST_TAIL = 1e-12

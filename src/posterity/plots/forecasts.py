@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.aliases import Axes, Figure
 from posterity.distributions._limits import find_series
 from posterity.plots._frame import COLOURS, axes_of, draws, figure_of, finish
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Values before a forecast that are drawn, in horizons, and the fewest.
 HORIZONS_BEFORE, FEWEST_BEFORE = 3, 30
@@ -149,7 +146,7 @@ def _find_history(forecast: Any, series: Any, history: Any, times: Any) -> tuple
     return times[0] - step * np.arange(len(known), 0, -1), known
 
 
-def _write_dates(ax: Any, times: Any) -> None:
+def _write_dates(ax: Axes, times: Any) -> None:
     """Short dates along the axis of times."""
     if times.dtype.kind == "M":
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Axes
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, legend_above
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 # More rows are drawn without their names.
 MOST_NAMED = 40
@@ -80,7 +76,7 @@ def draw_intervals(
     mean: ArrayLike,
     bands: list[tuple[Array, str]],
     reference: float | None = None,
-) -> Any:
+) -> Axes:
     """Draw means (n,) and their intervals, each (n, 2) with its label, the narrowest last."""
     ax = axes_of(ax, height=max(2.2, 1.2 + 0.27 * min(len(names), MOST_NAMED)))
     row, named = np.arange(len(names)), len(names) <= MOST_NAMED

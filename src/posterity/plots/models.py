@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Axes, Mask
 from posterity.plots._frame import COLOURS, axes_of, draws, finish
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LABELS = {"evidence": "log evidence", "prequential": "prequential log score"}
 SMALLEST_LABELLED_WEIGHT = 0.005
@@ -73,7 +70,7 @@ def plot_evidence(comparison: Any, ax: Axes | None = None) -> Axes:
     return finish(ax, f"{kind.capitalize()} by model", x="model", y=f"{kind} (nats)")
 
 
-def _write_weights(ax: Any, comparison: Any, finite: NDArray[np.bool_]) -> None:
+def _write_weights(ax: Axes, comparison: Any, finite: Mask) -> None:
     for at in np.flatnonzero(finite & (comparison.weights >= SMALLEST_LABELLED_WEIGHT)):
         ax.annotate(
             f"{100 * comparison.weights[at]:.0f}%",

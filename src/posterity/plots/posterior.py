@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Axes, Estimator, Mask
 from posterity.distributions import MultivariateMixture, MultivariateNormal, MultivariateT
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.plots._along import require_part, split_steps
 from posterity.plots._frame import (
     COLOURS,
@@ -22,10 +24,6 @@ from posterity.plots._frame import (
 from posterity.plots._steps import find_units, name_columns
 from posterity.plots.intervals import MOST_NAMED, draw_intervals
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 Joint = MultivariateNormal | MultivariateT | MultivariateMixture
 
 GRID = 161
@@ -38,7 +36,7 @@ DRAWN_LEVEL, CONTOUR_LEVEL = (
 
 @draws("fit", "model.fit(X, y)")
 def plot_posterior_density(
-    model: Any,
+    model: Estimator,
     ax: Axes | None = None,
     *,
     coefficients: tuple[int | str, int | str] = (0, 1),
@@ -130,7 +128,7 @@ def plot_posterior_density(
 
 @draws("fit", "model.fit(X, y)")
 def plot_coefficients(
-    model: Any,
+    model: Estimator,
     ax: Axes | None = None,
     *,
     levels: tuple[float, float] = (0.5, 0.95),
@@ -189,22 +187,21 @@ def plot_coefficients(
     ['x0', 'x1']
     """
     model, steps = split_steps(model)
-    joint, places = _joint_of(model, target, base)
-    names = np.array(joint.names if joint.names else range(len(joint.mean)), dtype=object)
-    first = int(model.fit_intercept)
-    shown = np.arange(0 if intercept else first, len(joint.mean))
-    unit = np.ones(len(joint.mean))
+    names, each, places = _marginals_of(model, target, base)
+    mean, first = each.mean(), int(model.fit_intercept)
+    shown = np.arange(0 if intercept else first, len(mean))
+    unit = np.ones(len(mean))
     if steps is not None:
         names[first:], unit[first:] = name_columns(steps), find_units(steps)
     if per != "unit" or most is not None:
-        scales = _effect_scales(model, places, len(joint.mean))
+        scales = _effect_scales(model, places, len(mean))
         unit = scales if per == "sd" else unit
         if most is not None:
-            sizes = np.nan_to_num(np.abs(joint.mean * scales)[shown], nan=-1.0)
+            sizes = np.nan_to_num(np.abs(mean * scales)[shown], nan=-1.0)
             shown = shown[np.argsort(-sizes, kind="stable")[:most]]
-    mean = (joint.mean * unit)[shown]
-    inner, outer = ((joint.interval(level) * unit[:, None])[shown] for level in sorted(levels))
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(outer).all(axis=1))
+    mean = (mean * unit)[shown]
+    inner, outer = ((np.transpose(each.interval(k)) * unit[:, None])[shown] for k in sorted(levels))
+    known: Mask = np.asarray(np.isfinite(outer).all(axis=1))
     labels = [str(n) if k else f"{n} (open)" for n, k in zip(names[shown], known, strict=True)]
     said = [f"{100 * level:g}% interval" for level in sorted(levels)]
     bands = [(outer, said[1]), (inner, said[0])]
@@ -220,13 +217,18 @@ def plot_coefficients(
     return ax
 
 
-def _joint_of(model: Any, target: int | str | None, base: Any) -> tuple[Any, Any]:
-    """Joint posterior of what is shown, of one target if there are several; what it stands for."""
+def _marginals_of(
+    model: Estimator, target: int | str | None, base: Any
+) -> tuple[Any, RowDistribution, Any]:
+    """Names and distributions of what is shown, of one target; what they stand for."""
     if hasattr(model, "shared_posterior_"):
-        return model.shared_posterior_, None
+        joint = model.shared_posterior_
+        return np.array(joint.names, dtype=object), joint.marginal(), None
     require_part(model, "posterior_")
     contrasts = model._contrasts(base)
-    return _choose_target(contrasts.of(model.posterior_), target), contrasts.places
+    joint, each = model._compare(contrasts)
+    place = getattr(joint, "each", (joint,)).index(_choose_target(joint, target))
+    return np.array(joint.names, dtype=object), each[place], contrasts.places
 
 
 def _choose_target(joint: Any, target: int | str | None) -> Any:
@@ -241,7 +243,7 @@ def _choose_target(joint: Any, target: int | str | None) -> Any:
     return joint.marginal(target)
 
 
-def _effect_scales(model: Any, places: Any, count: int) -> Array:
+def _effect_scales(model: Estimator, places: Any, count: int) -> Array:
     """(p,) standard deviations of the features of what is shown; 1 for the intercept."""
     scales = np.asarray(model.feature_scales_)
     if np.isnan(scales).any():
@@ -263,7 +265,7 @@ def _compute_relative_density(pair: Joint, across: Array, up: Array) -> tuple[fl
     return top, np.exp(log_density - top).reshape(len(up), len(across))
 
 
-def _draw_contours(ax: Any, pair: Joint, top: float, levels: Sequence[float]) -> None:
+def _draw_contours(ax: Axes, pair: Joint, top: float, levels: Sequence[float]) -> None:
     """Contours on a grid of their own: one over the axes may be too coarse for them."""
     (left, right), (low, high) = pair.interval(CONTOUR_LEVEL)
     across, up = np.linspace(left, right, GRID), np.linspace(low, high, GRID)

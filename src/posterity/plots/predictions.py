@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Axes, Estimator
 from posterity.plots._along import Feature, predict_numbers, read_rows, require_part, scatter, split
 from posterity.plots._frame import COLOURS, axes_of, draws, finish, look
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 PLACES = 301
 
 
 @draws("fit", "model.fit(X, y)")
 def plot_predictions(
-    model: Any,
+    model: Estimator,
     X: Any,
     y: Any = None,
     ax: Axes | None = None,
@@ -90,7 +86,7 @@ def plot_predictions(
 
 @draws("fit", "model.fit(X, y)")
 def plot_sampled_lines(
-    model: Any,
+    model: Estimator,
     x_range: tuple[float, float],
     size: int = 6,
     ax: Axes | None = None,
@@ -161,7 +157,7 @@ def plot_sampled_lines(
     return finish(ax, f"{size} draws from the posterior", x=along.name, y=f"y ({unit})")
 
 
-def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> None:
+def _draw_bands(ax: Axes, x: Array, predictive: Any, levels: Sequence[float]) -> None:
     """Draw the bands, the widest first; flat predictions get a note instead."""
     for level in sorted(levels, reverse=True):
         low, high = (np.where(np.isfinite(end), end, np.nan) for end in predictive.interval(level))
@@ -186,7 +182,7 @@ def _draw_bands(ax: Any, x: Array, predictive: Any, levels: Sequence[float]) -> 
 
 
 def _draw_known(
-    ax: Any, x: Array, along: Feature, truth: ArrayLike | None, data: tuple[Any, ArrayLike] | None
+    ax: Axes, x: Array, along: Feature, truth: ArrayLike | None, data: tuple[Any, ArrayLike] | None
 ) -> None:
     """Draw the function that rows came from, and rows, where they are given."""
     if truth is not None:

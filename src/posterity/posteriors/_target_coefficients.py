@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.joint_distribution import require_pandas, tabulate
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle
 from posterity.noise import Joint
@@ -118,11 +118,7 @@ class TargetCoefficients:
 
         As of one target, with the name of the target in front.
         """
-        pandas = require_pandas()
-        frames = [one.to_frame(level) for one in self.each]
-        for name, frame in zip(self.labels, frames, strict=True):
-            frame.insert(0, self.label, name)
-        return pandas.concat(frames)
+        return tabulate_each(self, [one.marginal() for one in self.each], level)
 
     def project(self, X: Array, shift: Array) -> Any:
         """Raise ``ValueError``: sums of coefficients are asked for target by target."""
@@ -167,6 +163,22 @@ class TargetCoefficients:
                 steps = solve_triangle(part.precision_root, normal[mine, target].T)
                 draws[mine, target] = part.mean + part.scale * steps.T
         return draws
+
+
+def split_targets(joint: Any) -> tuple[Any, ...]:
+    """The joint distribution of each target's coefficients; of one target, itself."""
+    return getattr(joint, "each", (joint,))
+
+
+def tabulate_each(joint: Any, each: Sequence[RowDistribution], level: float) -> Any:
+    """The table of ``to_frame``, of coefficients with these marginals, target by target."""
+    parts = split_targets(joint)
+    frames = [tabulate(*part, level) for part in zip(parts, each, strict=True)]
+    if parts == (joint,):
+        return frames[0]
+    for name, frame in zip(joint.labels, frames, strict=True):
+        frame.insert(0, joint.label, name)
+    return require_pandas().concat(frames)
 
 
 def find_components(joint: Any) -> tuple[Sequence[Any], Array]:

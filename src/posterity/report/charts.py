@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from posterity.aliases import Document
 from posterity.evaluation import PIT, CoefficientPath, ValidationResult
 from posterity.evaluation._tables import to_plain
 from posterity.evaluation.residuals import Residuals
 
-Spec = dict[str, Any]
-Rows = list[dict[str, Any]]
+Spec = Document
+Rows = list[Document]
 
 # Okabe and Ito (2008), as in the figures; dashes tell them apart in black and white.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#A37200", "#3A7CA5"]

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting import CoherentForecast, Forecast, Forecaster
 from posterity.forecasting.effects import compute_effects
 from posterity.forecasting.steps import StepsAhead
 from posterity.report import charts, words
 from posterity.report.page import Html, Page, cards, table, tag
 from posterity.report.validation import About, describe_command, problems
-
-Array = NDArray[np.float64]
 
 LEVELS = (0.8, 0.95)
 # Series that are drawn, values before the forecast in horizons, and rows in tables of series.
@@ -139,7 +137,7 @@ def _make_fan(
 class _Steps:
     """Times (h,) of steps ahead, their middles (h,), and ends (2, h) by level."""
 
-    times: NDArray[Any]
+    times: AnyArray
     middle: Array
     ends: dict[float, Array]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from posterity.aliases import Document
 from posterity.report import charts
 from posterity.report.page import Html, Page, table, tag
 from posterity.report.validation import About, describe_command
@@ -42,8 +42,8 @@ def intervals_report(
     remarks: Sequence[str],
     header: Sequence[str],
     lines: Sequence[EstimateRow],
-    over_time: Sequence[dict[str, Any]] = (),
-    along: Sequence[dict[str, Any]] = (),
+    over_time: Sequence[Document] = (),
+    along: Sequence[Document] = (),
     unit: str = "",
     tables: Sequence[NamedTable] = (),
 ) -> str:
@@ -110,7 +110,7 @@ def intervals_report(
     return page.html()
 
 
-def _draw_arms(page: Page, unit: str, along: Sequence[dict[str, Any]]) -> None:
+def _draw_arms(page: Page, unit: str, along: Sequence[Document]) -> None:
     """Probabilities and rewards of arms in parts of a log, where they are known."""
     several = list(dict.fromkeys(str(value["name"]) for value in along))
     x = charts.rows_seen(along[-1]["rows"], "rows")

@@ -9,9 +9,10 @@ from functools import cache
 from html import escape
 from typing import Any
 
+from posterity.aliases import Document
 from posterity.report.charts import VEGA_LITE
 
-Spec = dict[str, Any]
+Spec = Document
 
 # What the page may do: run what is in it, and load nothing.
 POLICY = (
@@ -73,7 +74,7 @@ class Html(str):
     __slots__ = ()
 
 
-def text(value: Any) -> Html:
+def text(value: object) -> Html:
     """Return any value as text.
 
     Examples

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from posterity.aliases import Array, Indices
 
 OUTLIER_SDS = 20.0  # standard deviations
 DUPLICATE_CORRELATION = 0.9999
@@ -43,7 +42,7 @@ class ColumnSummaries:
                 self._survey_batch(*batch[:2])
             yield batch
 
-    def _survey_batch(self, X: FloatArray, y: FloatArray) -> None:
+    def _survey_batch(self, X: Array, y: Array) -> None:
         columns = np.empty((X.shape[1] + 1, len(y)))
         columns[:-1], columns[-1] = np.asarray(X).T, y.reshape(len(y), -1)[:, 0]
         if self.n_rows == 0:
@@ -71,11 +70,11 @@ class ColumnSummaries:
         return float(getattr(self._stream, "fraction", 0.0))
 
     @property
-    def spread(self) -> FloatArray:
+    def spread(self) -> Array:
         """Standard deviation of each feature (p,)."""
         return self._compute_spreads()[:-1]
 
-    def _compute_spreads(self) -> FloatArray:
+    def _compute_spreads(self) -> Array:
         mean = self._sum / self.n_rows
         with np.errstate(over="ignore", invalid="ignore"):
             return np.sqrt(np.maximum(self._squares / self.n_rows - mean**2, 0.0))
@@ -140,7 +139,7 @@ class _End:
         self._side, self.row = side, np.zeros(n, dtype=np.int64)
         self._two_largest = np.full((2, n), -np.inf)
 
-    def update(self, columns: FloatArray, first_row: int) -> None:
+    def update(self, columns: Array, first_row: int) -> None:
         """Add rows (p, n), column by column."""
         rows = (columns.argmax if self._side > 0.0 else columns.argmin)(axis=1)
         most = self._side * columns[np.arange(len(columns)), rows]
@@ -153,12 +152,12 @@ class _End:
             self._two_largest[:, k] = ranked[:-3:-1]
 
     @property
-    def values(self) -> FloatArray:
+    def values(self) -> Array:
         """Farthest out (p,)."""
         return self._side * self._two_largest[0]
 
     @property
-    def seconds(self) -> FloatArray:
+    def seconds(self) -> Array:
         """The next (p,)."""
         return self._side * self._two_largest[1]
 
@@ -169,6 +168,6 @@ def _describe_constant_features(count: int) -> str:
     return f"{count} features never change, and say nothing"
 
 
-def _join_names(names: Sequence[Any], which: NDArray[np.intp]) -> str:
+def _join_names(names: Sequence[Any], which: Indices) -> str:
     listed = ", ".join(repr(str(names[k])) for k in which[:MOST_SHOWN])
     return f"{listed}, ..." if len(which) > MOST_SHOWN else listed

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Estimator
 from posterity.evaluation import Baseline, CoefficientPath, ValidationResult
 from posterity.evaluation._tables import to_plain
 from posterity.report import charts, words
@@ -59,7 +60,7 @@ def validation_report(
     result: ValidationResult,
     about: About | None = None,
     *,
-    model: Any = None,
+    model: Estimator = None,
     features: Sequence[str] = (),
     spread: ArrayLike | None = None,
 ) -> str:
@@ -315,7 +316,7 @@ def _coefficients(
 
 
 def _make_coefficient_rows(
-    model: Any, features: Sequence[str], spread: ArrayLike | None
+    model: Estimator, features: Sequence[str], spread: ArrayLike | None
 ) -> charts.Rows:
     """The intercept, then coefficients by what a typical change of their feature does."""
     joint = getattr(model, "posterior_", None)
@@ -373,7 +374,7 @@ HEADINGS = {
 }
 
 
-def _format_cell(value: Any) -> str:
+def _format_cell(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, int):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.forgetting import Stabilized
 from posterity.forgetting.words import read_forgetting
@@ -19,6 +20,7 @@ from posterity.kernel.values import is_word, read_floats, refuse_masked
 from posterity.likelihoods import Likelihood
 from posterity.linear.estimator import Way
 from posterity.linear.inputs import check_same_kind, read_times, read_weights, refuse_no_weight
+from posterity.linear.learning import LearnsRows
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.state import PosteriorEstimator, count, tell_rows
 from posterity.posteriors._centres import Centres
@@ -34,13 +36,12 @@ from posterity.sparse.reading import RowReader
 from posterity.sparse.rows import describe_matrix
 from posterity.transaction import Undo, hold_model_lock
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 # What is forgotten more is forgotten; its logarithm is still a number.
 LEAST_DISCOUNT = 1e-200
 
 
-class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
+class DiagonalModel(LearnsRows, RowReader, Coefficients, PosteriorEstimator[Any]):
     """A model of many features, of which a row has few."""
 
     # What is kept of how weights depend on each other: a class of posteriors.
@@ -91,32 +92,6 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         self._learn_rows("fit", (X, y, sample_weight), times)
         return self
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows too, in their order; the answer is that of one pass over all rows.
-
-        Parameters as in :meth:`fit`. Columns and levels may be new.
-        """
-        self._learn_rows("append", (X, y, sample_weight), times)
-        return self
-
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        times: ArrayLike | None = None,
-    ) -> Any:
-        """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
-        return self._learn_rows("predict_then_learn", (X, y, sample_weight), times)
-
     def learn_one(self, x: Any, y: Any, weight: float = 1.0, time: float | None = None) -> Self:
         """Learn one row: a mapping, a list of tokens, or a 1-D array.
 
@@ -164,19 +139,6 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         self._join_names(other)
         self.__dict__.update(_posterior_or_none=posterior, _index=mine)
         return self
-
-    def unlearn(self, X: Any, y: Any, *args: Any, **named: Any) -> Self:
-        """Refuse: the statistics of each row depended on the rows before it.
-
-        Raises
-        ------
-        ValueError
-            Always. Forget with ``forgetting=``, or fit anew without the rows.
-        """
-        raise ValueError(
-            "a diagonal model can't unlearn rows: the effect of a row on a feature depended on "
-            "the other features at that time; use forgetting=, or fit again without these rows"
-        )
 
     # ---- what each model defines -----------------------------------------------------------------
 
@@ -300,6 +262,12 @@ class DiagonalModel(RowReader, Coefficients, PosteriorEstimator[Any]):
         fresh = self._copy_unfitted()
         fresh._learn(rows, times, added, revisit=True)
         self._take_over(fresh)
+
+    def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
+        raise ValueError(
+            "a diagonal model can't unlearn rows: the effect of a row on a feature depended on "
+            "the other features at that time; use forgetting=, or fit again without these rows"
+        )
 
     def _learn_one(
         self, x: Any, y: Any, weight: float, time: float | None, added: RateOffsets | None = None

@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, DataFrame
 from posterity.distributions import StudentT
 from posterity.distributions._limits import check_level
 from posterity.distributions.guesses import did_you_mean
 from posterity.distributions.joint_distribution import require_pandas
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.shown_table import show_table
 from posterity.linear.contrasts import Base
 from posterity.linear.ratios import add_ratios
 from posterity.sparse.contrasts import choose_level_bases, compare_levels
 from posterity.sparse.index import FeatureIndex
-
-Array = NDArray[np.float64]
 
 
 class Coefficients:
@@ -68,7 +67,7 @@ class Coefficients:
             if u
         }
 
-    def summary(self, level: float = 0.95, *, base: Base = None) -> Any:
+    def summary(self, level: float = 0.95, *, base: Base = None) -> DataFrame:
         """Table of the weights: a pandas data frame with a row for each, the intercept first.
 
         Parameters
@@ -130,7 +129,7 @@ class Coefficients:
         frame = require_pandas().DataFrame(table, index=names)
         return show_table(add_ratios(frame, self._likelihood().ratio))
 
-    def contrast(self, weights: Mapping[str, float]) -> Any:
+    def contrast(self, weights: Mapping[str, float]) -> RowDistribution:
         """Distribution of a weighted sum of weights, such as the difference of two levels.
 
         Parameters

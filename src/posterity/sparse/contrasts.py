@@ -12,19 +12,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.linear.categories import sort_levels
 from posterity.linear.contrasts import Base, Term, choose_bases
 from posterity.sparse.index import UNNAMED, FeatureIndex
-
-Array = NDArray[np.float64]
 
 
 class Compared(NamedTuple):
     """Levels (k,) of a column, and their shares (k,) of what they are compared with."""
 
-    features: NDArray[np.intp]
+    features: Indices
     shares: Array
 
 

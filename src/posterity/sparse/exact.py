@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from posterity.linear.offsets import RateOffsets
 from posterity.posteriors._sparse_rows import Observations, Row
@@ -37,25 +37,6 @@ class ExactModel(DiagonalModel):
             "a sparse factor is made anew for each batch, not for each row: call predict and then "
             "partial_fit for each batch, or take the diagonal model"
         )
-
-    def unlearn(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Take rows back: what is left is the model of the other rows, up to rounding.
-
-        Parameters as in ``fit``. Levels that no row has any more keep their names, and the prior.
-        Labels and counts are kept as rows: each row is dropped once, with the weight it came with.
-
-        Raises
-        ------
-        ValueError
-            Rows that can't be among those learned, or a model with ``forgetting``.
-
-        Examples
-        --------
-        >>> model = SparseLinearRegression().fit([["a"], ["b"], ["a"]], [1.0, 2.0, 30.0])
-        >>> model.unlearn([["a"]], [30.0]).n_observations_
-        2.0
-        """
-        return self._unlearn_rows((X, y, sample_weight))
 
     @hold_model_lock
     def _unlearn_rows(self, rows: Any, added: RateOffsets | None = None) -> Self:
@@ -105,7 +86,8 @@ class SparseLinearRegression(ExactModel, DiagonalLinearRegression):
 
     Notes
     -----
-    Sums of products are kept, not rows: ``partial_fit``, ``merge`` and ``unlearn`` are exact. The
+    Sums of products are kept, not rows: ``partial_fit``, ``merge`` and ``unlearn`` are exact. Under
+    ``forgetting`` there is no ``unlearn``: rows have lost their weight. The
     factor is made when the model is first read after rows have come. Its columns stand in an
     order of minimum degree; fronts as in Liu (1992), variances as in Takahashi et al. (1973). A
     factor that would not fit into memory is refused, with the bytes that it needs.
@@ -140,7 +122,8 @@ class SparseLogisticRegression(ExactModel, DiagonalLogisticRegression):
     -----
     Rows are kept, as the posterior is found anew when the model is read after rows have come: the
     answer is the same for any order of rows, in batches or at once. A sweep over all sites costs
-    one factor and one selected inverse; some 10 to 30 sweeps are needed.
+    one factor and one selected inverse; some 10 to 30 sweeps are needed. ``unlearn`` drops each row
+    once, with the weight it came with.
 
     Examples
     --------
@@ -164,27 +147,3 @@ class SparsePoissonRegression(ExactModel, DiagonalPoissonRegression):
     >>> bool(model.predict_one(["home"]) > model.predict_one(["away"]))
     True
     """
-
-    def unlearn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> Self:
-        """Take rows back, with the exposures that they came with.
-
-        Raises
-        ------
-        ValueError
-            Rows that can't be among those learned, or a model with ``forgetting``.
-
-        Examples
-        --------
-        >>> model = SparsePoissonRegression().fit([["a"], ["b"], ["a"]], [1, 2, 30], exposure=2.0)
-        >>> model.unlearn([["a"]], [30], exposure=2.0).n_observations_
-        2.0
-        """
-        return self._unlearn_rows((X, y, sample_weight), RateOffsets(offset, exposure))

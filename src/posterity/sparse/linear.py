@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.mixture import Mixture
+from posterity.distributions.row_distribution import RowDistribution
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.linear.reader import predict_targets_or_means
 from posterity.noise import KnownNoise, LearnedNoise
 from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
-
-Array = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -113,12 +112,12 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
             return predictive.mean(), predictive.std()
         return self._match_eta(X)[0]
 
-    def predict_distribution(self, X: Any) -> Any:
+    def predict_distribution(self, X: Any) -> RowDistribution:
         """Distribution of new observations, one a row: Normal or StudentT, or a mixture of them."""
         mean, variance = self._eta(X)
         return self._predictive(mean, variance, *self._noise_and_weights)
 
-    def predict_mean_distribution(self, X: Any) -> Any:
+    def predict_mean_distribution(self, X: Any) -> RowDistribution:
         """Distribution of the expected target: what is not known of it, without the noise.
 
         Examples
@@ -196,7 +195,7 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
 
     def _predictive(
         self, mean: Array, variance: Array, weights: Array, shape: Any, rates: Array
-    ) -> Any:
+    ) -> RowDistribution:
         """Mixtures of the members' distributions, of which those are that are given: (n, k)."""
         noise = LearnedNoise() if self.noise_precision is None else self._noise()
         each = mean, variance, *(np.broadcast_to(2.0 * one, mean.shape) for one in (shape, rates))
@@ -204,6 +203,6 @@ class DiagonalLinearRegression(RegressorMixin, DiagonalModel):
         parts = [noise.predictive(*(one[:, g].copy() for one in each)) for g in range(len(mean.T))]
         return parts[0] if len(parts) == 1 else Mixture(parts, weights)
 
-    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> RowDistribution:
         mean, variance, scores, rates, shape, _ = moments.swapaxes(0, 1)
         return self._predictive(mean, variance, hypothesis_weights(scores), shape, rates)

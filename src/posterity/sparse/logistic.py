@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions.categorical import Categorical, positions
 from posterity.generalized._labels import join_classes, read_labels
 from posterity.generalized._two_classes import TwoClasses
 from posterity.kernel import mix_labels
 from posterity.likelihoods import Bernoulli, Likelihood
+from posterity.linear.estimator import Way
+from posterity.linear.learning import LearnsLabels
 from posterity.posteriors._wide import hypothesis_weights
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
 
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels = AnyArray
 # Nearer to 0 or 1 a difference from 1 has too few digits.
 FEW_DIGITS = 1e-5
 
 
-class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
+class DiagonalLogisticRegression(LearnsLabels, TwoClasses, DiagonalModel):
     """Logistic regression for sparse rows with up to millions of features, such as clicks or words.
 
     Each weight has a mean and a variance of its own, and nothing is kept of how they depend on each
@@ -75,42 +77,6 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
     _flipped: bool = False
     _learned_names = (*DiagonalModel._learned_names, "classes_", "_flipped")
 
-    # ---- learning --------------------------------------------------------------------------------
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn more rows in order; ``classes`` names labels that may come later.
-
-        Examples
-        --------
-        >>> model = DiagonalLogisticRegression().partial_fit([["good"], ["bad"]], ["yes", "no"])
-        >>> model.partial_fit([["good"]], ["yes"]).predict([["good"]])
-        array(['yes'], dtype='<U3')
-        """
-        self._learn_rows("append", (X, self._name_classes(y, classes), sample_weight), times)
-        return self
-
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        classes: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Categorical:
-        """Predict each row before it is learned, then learn it: the distributions of the labels."""
-        rows = X, self._name_classes(y, classes), sample_weight
-        predictive: Categorical = self._learn_rows("predict_then_learn", rows, times)
-        return predictive
-
     # ---- predicting ------------------------------------------------------------------------------
 
     def predict_distribution(self, X: Any) -> Categorical:
@@ -141,6 +107,10 @@ class DiagonalLogisticRegression(TwoClasses, DiagonalModel):
     def _marginals(self) -> tuple[Array, Array]:
         mean, variance = super()._marginals()
         return (0.0 - mean if self._flipped else mean), variance
+
+    def _learn_labels(self, way: Way, rows: Any, times: ArrayLike | None, classes: Any) -> Any:
+        X, y, weights = rows
+        return self._learn_rows(way, (X, self._name_classes(y, classes), weights), times)
 
     def _name_classes(self, y: Any, classes: ArrayLike | None) -> Any:
         """Labels with the classes that are named beside them."""

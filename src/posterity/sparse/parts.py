@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.kernel.tables import Table, find_table, kind_of, type_of
 from posterity.kernel.values import read_float, read_floats
@@ -18,7 +19,6 @@ from posterity.linear.categories import MISSING, Missing
 from posterity.linear.keys import Keys, is_missing, list_labels, read_keys
 from posterity.linear.levels import find_missing, take_values, to_text
 
-Array = NDArray[np.float64]
 Levels = str | Sequence[str]  # "auto", "all", or names of columns
 
 
@@ -78,7 +78,7 @@ def _parse_frame(table: Table, levels: Levels, missing: Missing) -> tuple[int, l
 
 
 def _parse_column(
-    name: str, column: Any, levels: Levels, missing: Missing, *, numeric: bool
+    name: str, column: object, levels: Levels, missing: Missing, *, numeric: bool
 ) -> Part:
     if not numeric or levels == "all" or (not isinstance(levels, str) and name in levels):
         return Part(name, None, _read_levels(column, name, missing), None)
@@ -86,7 +86,7 @@ def _parse_column(
     return Part(name, None, None, check_values(values, name))
 
 
-def _read_levels(column: Any, name: str, missing: Missing) -> Keys:
+def _read_levels(column: object, name: str, missing: Missing) -> Keys:
     """The levels of rows; where a missing one is a level, all are text."""
     if missing == "error":
         try:
@@ -186,14 +186,14 @@ def _find_texts(rows: Sequence[Mapping[Any, Any]]) -> set[str]:
     }
 
 
-def _read_number(value: Any, row: int, name: str) -> float:
+def _read_number(value: object, row: int, name: str) -> float:
     try:
         return read_float(value)
     except ValueError as error:
         raise ValueError(f"{name!r} can't be used in row {row}: {error}") from None
 
 
-def _refuse(value: Any, row: int, name: str) -> None:
+def _refuse(value: object, row: int, name: str) -> None:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         raise ValueError(
             f"{name!r} is {value} in row {row}: leave the key out if its value is unknown, or give "

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from posterity.aliases import Array
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.log_normal_counts import compute_mean
@@ -15,18 +16,18 @@ from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
 from posterity.likelihoods import Likelihood, Poisson
 from posterity.likelihoods.counts import MOST_COUNT
+from posterity.linear.learning import LearnsRates
 from posterity.linear.offsets import RateOffsets
 from posterity.linear.reader import predict_targets_or_means
 from posterity.posteriors._wide import hypothesis_weights, match_moments
 from posterity.sparse.base import DiagonalModel
 from posterity.sparse.checks import make_row
 
-Array = NDArray[np.float64]
 # Beyond, a rate is no number.
 LARGEST_LOG = 700.0
 
 
-class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
+class DiagonalPoissonRegression(LearnsRates, RegressorMixin, DiagonalModel):
     """Poisson regression for sparse rows with up to millions of features.
 
     ``y ~ Poisson(exposure * exp(offset + intercept + x . w))``.
@@ -57,77 +58,6 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     """
 
     # ---- learning --------------------------------------------------------------------------------
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows in one pass, in their order, starting from the prior.
-
-        They are then visited again until they agree, where nothing is forgotten and they have at
-        most two million entries.
-
-        Parameters
-        ----------
-        X, sample_weight, times
-            As in :class:`DiagonalLinearRegression`.
-        y : (n,) array
-            Counts: whole numbers from 0 up.
-        offset : (n,) array or float, optional
-            Added to the log rate, known and without a weight.
-        exposure : (n,) array or float, optional
-            Time, area or people that each count comes from, > 0; 1 by default. It is the offset
-            log(exposure).
-
-        Raises
-        ------
-        ValueError, TypeError
-            For what can't be used; the message names row and column. The model stays as it was.
-
-        Examples
-        --------
-        >>> rows, claims, years = [["town"], ["country"]], [8, 2], [4.0, 20.0]
-        >>> model = DiagonalPoissonRegression(prior_precision=0.1).fit(rows, claims, exposure=years)
-        >>> town, country = model.predict(rows)          # in a year
-        >>> bool(10.0 < town / country < 30.0)
-        True
-        """
-        self._learn_rows("fit", (X, y, sample_weight), times, RateOffsets(offset, exposure))
-        return self
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Self:
-        """Learn these rows too, in their order; parameters as in :meth:`fit`."""
-        self._learn_rows("append", (X, y, sample_weight), times, RateOffsets(offset, exposure))
-        return self
-
-    def predict_then_learn(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> Any:
-        """Predict each row before it is learned, then learn it; parameters as in :meth:`fit`."""
-        rows, added = (X, y, sample_weight), RateOffsets(offset, exposure)
-        return self._learn_rows("predict_then_learn", rows, times, added)
 
     def learn_one(
         self, x: Any, y: Any, weight: float = 1.0, time: float | None = None, **how: Any
@@ -167,12 +97,6 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         mean, variance = self._log_rates(X, offset, exposure)
         expected, flat = compute_mean(mean, variance), np.exp(np.minimum(mean, LARGEST_LOG))
         return np.where(expected < np.inf, expected, flat)
-
-    def predict_distribution(
-        self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
-    ) -> Any:
-        """Distribution of new counts, one a row."""
-        return self._likelihood().predictive(*self._log_rates(X, offset, exposure))
 
     def predict_mean_distribution(
         self, X: Any, *, offset: ArrayLike | None = None, exposure: ArrayLike | None = None
@@ -214,25 +138,13 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
         """
         return float(self.predict(make_row(x), **RateOffsets.of_row(how)._asdict())[0])
 
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None = None,
-        *,
-        offset: ArrayLike | None = None,
-        exposure: ArrayLike | None = None,
-    ) -> float:
-        """R^2 of the expected counts: the share of the counts' variance that they explain."""
-        from sklearn.metrics import r2_score
-
-        expected = self.predict(X, offset=offset, exposure=exposure)
-        return float(r2_score(y, expected, sample_weight=sample_weight))
-
     # ---- inner -----------------------------------------------------------------------------------
 
     def _likelihood(self) -> Likelihood:
         return Poisson()
+
+    def _predictive(self, X: Any, added: RateOffsets) -> RowDistribution:
+        return self._likelihood().predictive(*self._log_rates(X, *added))
 
     def _log_rates(
         self, X: Any, offset: ArrayLike | None, exposure: ArrayLike | None
@@ -245,7 +157,7 @@ class DiagonalPoissonRegression(RegressorMixin, DiagonalModel):
     def _target(self, y: Any) -> float | None:
         return float(y) if type(y) is int and 0 <= y <= MOST_COUNT else None
 
-    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> Any:
+    def _prediction(self, moments: Array, y: Array, weights: Array | None) -> RowDistribution:
         mean, variance, scores, *_ = moments.swapaxes(0, 1)
         return self._likelihood().predictive(
             *match_moments(mean, variance, hypothesis_weights(scores))

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from posterity.aliases import Array
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import Row, SparseRows
 from posterity.posteriors._wide import Pairs, match_moments
@@ -17,8 +17,6 @@ from posterity.sparse.index import FeatureIndex
 from posterity.sparse.parts import read_parts
 from posterity.sparse.rows import add_pairs, number_parts, read_matrix
 from posterity.sparse.single import read_known_row
-
-Array = NDArray[np.float64]
 
 
 class RowReader(WideParameters):

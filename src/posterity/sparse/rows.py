@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.linear.matrices import check_matrix
 from posterity.posteriors._centres import FULL_MATRIX, Centres
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.sparse.index import UNNAMED, FeatureIndex
 from posterity.sparse.parts import Part
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 Pairs = Sequence[tuple[str, str]]
 
@@ -143,7 +143,7 @@ def _compress(
     return found.drop_zeros()
 
 
-def _group_by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
+def _group_by_length(rows: SparseRows) -> list[tuple[Indices, int]]:
     """Rows of two active features or more, by how many they have."""
     lengths = np.diff(rows.starts)
     return [
@@ -154,11 +154,11 @@ def _group_by_length(rows: SparseRows) -> list[tuple[NDArray[np.intp], int]]:
 
 def _make_pairs(
     rows: SparseRows,
-    some: tuple[NDArray[np.intp], int],
+    some: tuple[Indices, int],
     index: FeatureIndex,
     chosen: Pairs | None,
     centres: Centres | None,
-) -> tuple[NDArray[Any], Numbers, Numbers, Array]:
+) -> tuple[AnyArray, Numbers, Numbers, Array]:
     """Rows, features, columns and values of the pairs in rows of one length."""
     which, length = some
     new = centres is not None
