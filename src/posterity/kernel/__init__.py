@@ -75,6 +75,7 @@ from posterity.kernel._paths import (
     look_at_labels,
 )
 from posterity.kernel._policies import judge_rows, moderated_sums
+from posterity.kernel._rounds import Mixing, find_largest_difference, measure_round, mix_moments
 from posterity.kernel._scores import (
     mixture_scores,
     running_mean,
@@ -112,6 +113,7 @@ __all__ = [
     "MachineRows",
     "MemberNoises",
     "MembersPath",
+    "Mixing",
     "NodesPath",
     "RowPath",
     "RunsKernel",
@@ -136,6 +138,7 @@ __all__ = [
     "expected_labels",
     "fading_counts",
     "find_digammas",
+    "find_largest_difference",
     "find_local_precisions",
     "find_moments",
     "find_sites",
@@ -152,8 +155,10 @@ __all__ = [
     "learn_stabilized",
     "look_at_labels",
     "match_rows",
+    "measure_round",
     "merge_groups",
     "mix_labels",
+    "mix_moments",
     "mixture_scores",
     "moderated_sums",
     "normal_scores",
