@@ -9,7 +9,7 @@ precision of the contrasts is diag(t) - t t' / sum(t), as a_0 is integrated unde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,16 @@ from posterity.evidence.columns import LARGEST
 from posterity.factor.dummies import find_dummies
 
 Array = NDArray[np.float64]
+
+
+class PlainColumns(NamedTuple):
+    """Columns of features that all vary, and stand alone, in units of ``squares`` (m,)."""
+
+    squares: Array
+
+    def compute_precisions(self, relative: Array, m: int) -> tuple[Array, None]:
+        """As of :class:`TermColumns`: precisions (K, m) of the features; no level was left out."""
+        return np.minimum(relative * self.squares, LARGEST), None
 
 
 @dataclass(frozen=True, eq=False)

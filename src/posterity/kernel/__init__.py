@@ -18,7 +18,9 @@ from posterity.kernel._choice import (
     MOST_NODES,
     MOST_SCALES,
     choose_ratios,
+    choose_scales,
     find_local_precisions,
+    integrate_ratios,
 )
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
@@ -132,6 +134,7 @@ __all__ = [
     "best_arms",
     "cheapest_pairs",
     "choose_ratios",
+    "choose_scales",
     "count_rows",
     "empty_triangle",
     "envelope_shares",
@@ -144,6 +147,7 @@ __all__ = [
     "find_sites",
     "information_directed_shares",
     "instruction_set",
+    "integrate_ratios",
     "judge_rows",
     "leading_dimension",
     "learn_bank",

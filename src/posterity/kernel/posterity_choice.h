@@ -12,11 +12,14 @@ typedef struct {
     ptrdiff_t m, offset, ld;           /* features, 1 with an intercept, the triangle's leading dimension */
     const double *triangle, *mean;     /* rows [R z; 0 s]; the prior's mean (m) */
     double count;
+    double residual, residual_df;      /* sum of squares that least squares leave, and rows less the intercept */
+    double log_information;            /* on the intercept */
     double known_precision;            /* of the noise; 0 where it is learned from shape and rate */
     double shape, rate;
     ptrdiff_t points;                  /* of the grid: logs of ratio / signal, logs of the hyperprior */
     const double *grid, *log_hyperprior;
-    double *ratio, *weight, *share;    /* (points), (points), (points, m): room */
+    double *ratio, *weight, *share;    /* (points), (points), (points, directions): room */
+    double *average;                   /* (directions) room */
     ptrdiff_t most, of_observations;   /* nodes; whether these or coefficients measure what one node would lose */
     double tolerance;
 } pk_evidence;
@@ -147,13 +150,100 @@ static inline ptrdiff_t pk_gauss_nodes(ptrdiff_t n, double *values, const double
     return k;
 }
 
+/* Nodes of the ratio, by squared singular values (r) and the target along their directions; 0 where noise is none. */
+static int pk_integrate_ratios(const pk_evidence *e, ptrdiff_t r, const double *squares, const double *q, pk_choice *out)
+{
+    double total = 0.0;
+    for (ptrdiff_t i = 0; i < r; ++i)
+        total += squares[i];
+    /* The evidence on the grid. */
+    const double signal = total > 0.0 ? total / e->count : 1.0, log_2pi = 1.8378770664093454836;
+    const double shape = e->shape + 0.5 * e->residual_df, constant = e->known_precision > 0.0
+        ? 0.5 * e->residual_df * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * e->residual_df * log_2pi
+          + (e->shape > 0.0 && e->rate > 0.0 ? e->shape * log(e->rate) - lgamma(e->shape) : 0.0);
+    double top = -INFINITY;
+    for (ptrdiff_t g = 0; g < e->points; ++g) {
+        double ratio = exp(e->grid[g]) * signal, sum = e->residual, product = 1.0, log_determinant = -e->log_information, value;
+        for (ptrdiff_t i = 0; i < r; ++i) {
+            double share = ratio / (ratio + squares[i]);
+            e->share[g * r + i] = share;
+            sum += share * q[i] * q[i];
+            product *= share;
+            if (i % 8 == 7 || i + 1 == r)
+                log_determinant += log(product), product = 1.0;
+        }
+        if (e->known_precision > 0.0)
+            value = constant + 0.5 * (log_determinant - e->known_precision * sum);
+        else if (shape <= 0.0)
+            value = 0.0;
+        else
+            value = constant + 0.5 * log_determinant - shape * log(e->rate + 0.5 * sum);
+        if (!isfinite(value))
+            return 0;
+        e->ratio[g] = ratio;
+        e->weight[g] = value + e->log_hyperprior[g];
+        top = fmax(top, e->weight[g]);
+    }
+    double all = 0.0;
+    ptrdiff_t from = e->points, to = 0;
+    for (ptrdiff_t g = 0; g < e->points; ++g) {
+        e->weight[g] = exp(e->weight[g] - top);
+        all += e->weight[g];
+        if (e->weight[g] > 1e-12)
+            from = g < from ? g : from, to = g + 1;
+    }
+    /* How far the mean moves over the grid, against what is not known anyway. */
+    double variance = 0.0, moved = 0.0;
+    for (ptrdiff_t g = from; g < to; ++g) {
+        double sum = e->residual;
+        e->weight[g] /= all;
+        for (ptrdiff_t i = 0; i < r; ++i)
+            sum += e->share[g * r + i] * q[i] * q[i];
+        variance += e->weight[g]
+            * (e->known_precision > 0.0 ? 1.0 / e->known_precision : (e->rate + 0.5 * sum) / shape);
+    }
+    out->n_parameters = 0.0;
+    for (ptrdiff_t i = 0; i < r; ++i) {
+        double mean = 0.0, spread = 0.0;
+        for (ptrdiff_t g = from; g < to; ++g)
+            mean += e->weight[g] * (1.0 - e->share[g * r + i]);
+        for (ptrdiff_t g = from; g < to; ++g)
+            spread += e->weight[g] * (1.0 - e->share[g * r + i] - mean) * (1.0 - e->share[g * r + i] - mean);
+        spread *= q[i] * q[i];
+        e->average[i] = mean, out->n_parameters += mean;
+        if (spread > 0.0)
+            moved += e->of_observations ? spread / e->count : spread / mean;
+    }
+    out->log_evidence = top + log(all);
+    out->disagreement = e->known_precision <= 0.0 && shape <= 0.0 ? INFINITY : moved > 0.0 ? moved / variance : 0.0;
+    /* Nodes: of the smaller of the share and what is left of it to 1, which has all its digits. */
+    double middle = 0.0, directions = 0.0, of_data = 0.0;
+    for (ptrdiff_t i = 0; i < r; ++i)
+        if (e->average[i] > 1e-3)
+            middle += log(squares[i]), directions += 1.0;
+    for (ptrdiff_t g = from; g < to && directions == 0.0; ++g)
+        middle += e->weight[g] * log(e->ratio[g]);
+    middle = exp(directions > 0.0 ? middle / directions : middle);
+    for (ptrdiff_t g = from; g < to; ++g)
+        of_data += e->weight[g] * middle / (middle + e->ratio[g]);
+    for (ptrdiff_t g = from; g < to; ++g)
+        e->ratio[g] = (of_data < 0.5 ? middle : e->ratio[g]) / (middle + e->ratio[g]);
+    const ptrdiff_t most = out->disagreement < e->tolerance ? 1 : e->most;
+    out->nodes = pk_gauss_nodes(to - from, e->ratio + from, e->weight + from, most, out->ratios, out->weights);
+    for (ptrdiff_t k = 0; k < out->nodes; ++k) {
+        double place = out->ratios[k];
+        out->ratios[k] = of_data < 0.5 ? middle * (1.0 / place - 1.0) : middle * place / (1.0 - place);
+    }
+    return 1;
+}
+
 /* 0 where the case is not plain: a feature that has not varied, too few rows, noise that is found to be none. */
-static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
+static int pk_choose_ratios(pk_evidence *e, pk_choice *out)
 {
     const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, target = o + m;
     const double *t = e->triangle, tiny = 1e-300;
     double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], v[PK_MOST_COLUMNS][PK_MOST_COLUMNS], z[PK_MOST_COLUMNS];
-    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS], average[PK_MOST_COLUMNS], root[PK_MOST_COLUMNS], total = 0.0;
+    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS], root[PK_MOST_COLUMNS];
     ptrdiff_t filled[PK_MOST_COLUMNS], r = 0; /* rows of the triangle that are not empty: the rank */
     if (!(e->count > 0.0) || (o && t[0] == 0.0))
         return 0;
@@ -197,90 +287,16 @@ static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
             for (ptrdiff_t j = 0; j < m; ++j)
                 v[i][j] = a[i][j] / sqrt(square);
         }
-        squares[i] = square, total += square;
+        squares[i] = square;
         least = fmin(least, square), largest = fmax(largest, square);
     }
-    /* The evidence on the grid. */
-    const double signal = total / e->count, s = t[target * ld + target], residual = s * s, residual_df = e->count - o;
-    const double log_2pi = 1.8378770664093454836, first = o ? 2.0 * log(fabs(t[0])) : 0.0;
-    const double shape = e->shape + 0.5 * residual_df, constant = e->known_precision > 0.0
-        ? 0.5 * residual_df * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * residual_df * log_2pi
-          + (e->shape > 0.0 && e->rate > 0.0 ? e->shape * log(e->rate) - lgamma(e->shape) : 0.0);
-    double top = -INFINITY;
-    for (ptrdiff_t g = 0; g < e->points; ++g) {
-        double ratio = exp(e->grid[g]) * signal, sum = residual, product = 1.0, log_determinant = -first, value;
-        for (ptrdiff_t i = 0; i < r; ++i) {
-            double share = ratio / (ratio + squares[i]);
-            e->share[g * m + i] = share;
-            sum += share * q[i] * q[i];
-            product *= share;
-            if (i % 8 == 7 || i + 1 == r)
-                log_determinant += log(product), product = 1.0;
-        }
-        if (e->known_precision > 0.0)
-            value = constant + 0.5 * (log_determinant - e->known_precision * sum);
-        else if (shape <= 0.0)
-            value = 0.0;
-        else
-            value = constant + 0.5 * log_determinant - shape * log(e->rate + 0.5 * sum);
-        if (!isfinite(value))
-            return 0;
-        e->ratio[g] = ratio;
-        e->weight[g] = value + e->log_hyperprior[g];
-        top = fmax(top, e->weight[g]);
-    }
-    double all = 0.0;
-    ptrdiff_t from = e->points, to = 0;
-    for (ptrdiff_t g = 0; g < e->points; ++g) {
-        e->weight[g] = exp(e->weight[g] - top);
-        all += e->weight[g];
-        if (e->weight[g] > 1e-12)
-            from = g < from ? g : from, to = g + 1;
-    }
-    /* How far the mean moves over the grid, against what is not known anyway. */
-    double variance = 0.0, moved = 0.0;
-    for (ptrdiff_t g = from; g < to; ++g) {
-        double sum = residual;
-        e->weight[g] /= all;
-        for (ptrdiff_t i = 0; i < r; ++i)
-            sum += e->share[g * m + i] * q[i] * q[i];
-        variance += e->weight[g]
-            * (e->known_precision > 0.0 ? 1.0 / e->known_precision : (e->rate + 0.5 * sum) / shape);
-    }
-    out->n_parameters = 0.0;
-    for (ptrdiff_t i = 0; i < r; ++i) {
-        double mean = 0.0, spread = 0.0;
-        for (ptrdiff_t g = from; g < to; ++g)
-            mean += e->weight[g] * (1.0 - e->share[g * m + i]);
-        for (ptrdiff_t g = from; g < to; ++g)
-            spread += e->weight[g] * (1.0 - e->share[g * m + i] - mean) * (1.0 - e->share[g * m + i] - mean);
-        spread *= q[i] * q[i];
-        average[i] = mean, out->n_parameters += mean;
-        if (spread > 0.0)
-            moved += e->of_observations ? spread / e->count : spread / mean;
-    }
-    out->log_evidence = top + log(all);
-    out->disagreement = e->known_precision <= 0.0 && shape <= 0.0 ? INFINITY : moved > 0.0 ? moved / variance : 0.0;
-    /* Nodes: of the smaller of the share and what is left of it to 1, which has all its digits. */
-    double middle = 0.0, directions = 0.0, of_data = 0.0;
-    for (ptrdiff_t i = 0; i < r; ++i)
-        if (average[i] > 1e-3)
-            middle += log(squares[i]), directions += 1.0;
-    for (ptrdiff_t g = from; g < to && directions == 0.0; ++g)
-        middle += e->weight[g] * log(e->ratio[g]);
-    middle = exp(directions > 0.0 ? middle / directions : middle);
-    for (ptrdiff_t g = from; g < to; ++g)
-        of_data += e->weight[g] * middle / (middle + e->ratio[g]);
-    for (ptrdiff_t g = from; g < to; ++g)
-        e->ratio[g] = (of_data < 0.5 ? middle : e->ratio[g]) / (middle + e->ratio[g]);
-    const ptrdiff_t most = out->disagreement < e->tolerance ? 1 : e->most;
-    out->nodes = pk_gauss_nodes(to - from, e->ratio + from, e->weight + from, most, out->ratios, out->weights);
+    const double s = t[target * ld + target];
+    e->residual = s * s, e->residual_df = e->count - o, e->log_information = o ? 2.0 * log(fabs(t[0])) : 0.0;
+    if (!pk_integrate_ratios(e, r, squares, q, out))
+        return 0;
     double fewest = INFINITY;
-    for (ptrdiff_t k = 0; k < out->nodes; ++k) {
-        double place = out->ratios[k];
-        out->ratios[k] = of_data < 0.5 ? middle * (1.0 / place - 1.0) : middle * place / (1.0 - place);
+    for (ptrdiff_t k = 0; k < out->nodes; ++k)
         fewest = fmin(fewest, out->ratios[k]);
-    }
     /* Mean of the coefficients, where that is as exact as solving for them. */
     out->solved = largest < 1e6 * (least + fewest);
     for (ptrdiff_t k = 0; k < out->nodes && out->solved; ++k) {
