@@ -134,9 +134,9 @@ class LocalScales(Integrated):
         if shapes is not None or len(mean) < 2:
             return None
         if scales is None and len(mean) <= MOST_SCALES:
-            plain = self._find_in_kernel(data, noise, intercept, mean)
-            if plain is not None:
-                return plain
+            is_plain, choice = self._find_in_kernel(data, noise, intercept, mean)
+            if is_plain:
+                return choice
         squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
         columns = TermColumns.of(data.root, squares, pinned, intercept=intercept, count=data.count)
         rows = _standardize(data, noise, intercept, mean, columns)
@@ -155,12 +155,12 @@ class LocalScales(Integrated):
 
     def _find_in_kernel(
         self, data: Factor, noise: Noise, intercept: int, mean: Array
-    ) -> Choice | None:
-        """The same in the kernel, of features that all vary and are no dummies; None elsewhere."""
+    ) -> tuple[bool, Choice | None]:
+        """The same in the kernel, and whether it can: features all vary, and are no dummies."""
         shape = noise.parameters[1] + 0.5 * (data.count - int(intercept))
         known = bool(noise.parameters[0])
         if self._reads_coefficients and not known and 2.0 * shape < len(mean):
-            return None
+            return False, None
         found = choose_scales(
             data.triangle,
             data.count,
@@ -181,11 +181,11 @@ class LocalScales(Integrated):
             ),
         )
         if found is None:
-            return None
+            return False, None
         turns, squares, rest, total = Turns(*found[0]), *found[1:]
         if _explain_all(turns.energy, rest, total):
-            return None
-        return self._choose_nodes(turns, data, noise, PlainColumns(squares), intercept)
+            return True, None
+        return True, self._choose_nodes(turns, data, noise, PlainColumns(squares), intercept)
 
     @property
     def for_stream(self) -> Integrated:
