@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,12 +146,8 @@ class Integrated:
         one = spectra[0]
         if len(spectra) > 1 or not one.count > 0.0 or self.most_nodes > MOST_NODES:
             return None
-        given = one.squares, one.projections, one.residual, one.residual_df
-        grid = make_log_ratio_grid(int(np.count_nonzero(one.squares)))
-        asked = noise.parameters, grid, self.most_nodes, self.tolerance
-        chosen = integrate_ratios(
-            *given, one.log_information, one.count, *asked, self._compute_fitted_variance
-        )
+        told = one.squares, one.projections, one.residual, one.residual_df, one.log_information
+        chosen = integrate_ratios(*told, one.count, *self._ask(noise, one.squares))
         return chosen and (chosen[0], np.zeros(len(chosen[0]), dtype=np.intp), *chosen[1:])
 
     def _integrate_shapes(self, spectra: list[Spectrum], noise: Noise) -> _Nodes:
@@ -164,9 +160,9 @@ class Integrated:
         disagreement = self._compute_disagreement(parts, probabilities)
         most = 1 if disagreement < self.tolerance else self.most_nodes
         ratios, weights, which = _join_nodes(parts, probabilities, most)
-        gammas = np.array([part.average.sum() for part in parts])
         log_evidence = float(np.logaddexp.reduce(evidences) - np.log(len(parts)))
-        return ratios, which, weights, log_evidence, disagreement, float(probabilities @ gammas)
+        gamma = float(probabilities @ np.array([part.average.sum() for part in parts]))
+        return ratios, which, weights, log_evidence, disagreement, gamma
 
     def _integrate_in_kernel(
         self, data: Factor, noise: Noise, intercept: int, mean: Array
@@ -175,20 +171,11 @@ class Integrated:
         m = len(mean)
         if not 1 <= m <= MOST_COLUMNS or self.most_nodes > MOST_NODES:
             return None
-        chosen = choose_ratios(
-            data.triangle,
-            data.count,
-            bool(intercept),
-            np.ascontiguousarray(mean),
-            noise.parameters,
-            make_log_ratio_grid(int(np.count_nonzero(data.determined[-m:]))),
-            self.most_nodes,
-            self.tolerance,
-            self._compute_fitted_variance,
-        )
+        rows = data.triangle, data.count, bool(intercept), np.ascontiguousarray(mean)
+        chosen = choose_ratios(*rows, *self._ask(noise, data.determined[-m:]))
         if chosen is None:
             return None
-        ratios, weights, sizes, _, log_evidence, disagreement, n_parameters = chosen
+        ratios, weights, log_evidence, disagreement, n_parameters, sizes = chosen
         return Choice(
             np.minimum(ratios[:, None] * sizes, LARGEST),
             weights,
@@ -201,6 +188,12 @@ class Integrated:
             n_parameters=n_parameters,
             found="integrated",
         )
+
+    def _ask(self, noise: Noise, told: Array | NDArray[np.bool_]) -> tuple[Any, ...]:
+        """What both are asked: the noise, the grid for directions that are told of, the nodes."""
+        grid = make_log_ratio_grid(int(np.count_nonzero(told)))
+        nodes = self.most_nodes, self.tolerance, self._compute_fitted_variance
+        return noise.parameters, grid, *nodes
 
     @property
     def for_stream(self) -> Integrated:

@@ -30,7 +30,7 @@ def choose_ratios(
     most: int,
     tolerance: float,
     of_observations: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None, float, float, float] | None: ...
+) -> tuple[FloatArray, FloatArray, float, float, float, FloatArray] | None: ...
 def find_local_precisions(
     matrix: FloatArray,
     target: FloatArray,

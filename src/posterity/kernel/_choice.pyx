@@ -26,11 +26,10 @@ cdef extern from "posterity_choice.h" nogil:
         Py_ssize_t most, of_observations
         double tolerance
     ctypedef struct pk_choice:
-        Py_ssize_t nodes, solved
+        Py_ssize_t nodes
         double ratios[PK_MOST_NODES]
         double weights[PK_MOST_NODES]
         double scales[PK_MOST_COLUMNS]
-        double coefficients[PK_MOST_NODES][PK_MOST_COLUMNS + 1]
         double log_evidence, disagreement, n_parameters
     int pk_integrate_ratios(const pk_evidence *e, Py_ssize_t r, const double *squares, const double *q, pk_choice *out)
     int pk_choose_ratios(pk_evidence *e, pk_choice *out)
@@ -107,8 +106,10 @@ def integrate_ratios(const double[::1] squares, const double[::1] projections, d
     grid.asked.residual, grid.asked.residual_df, grid.asked.log_information = residual, residual_df, log_information
     with nogil:
         k = pk_integrate_ratios(&grid.asked, r, &squares[0] if r else NULL, &projections[0] if r else NULL, &outputs)
-    if not k:
-        return None
+    return _read_nodes(&outputs) if k else None
+
+
+cdef tuple _read_nodes(pk_choice *outputs):
     ratios = np.asarray(<double[:outputs.nodes]> outputs.ratios).copy()
     weights = np.asarray(<double[:outputs.nodes]> outputs.weights).copy()
     return ratios, weights, outputs.log_evidence, outputs.disagreement, outputs.n_parameters
@@ -116,8 +117,8 @@ def integrate_ratios(const double[::1] squares, const double[::1] projections, d
 
 def choose_ratios(const double[:, :] triangle, double count, bint intercept, const double[::1] mean, noise, grid,
                   Py_ssize_t most, double tolerance, bint of_observations):
-    """Ratios (K,), weights (K,), mean squares of the features (m,), coefficients (K, p) or None, log evidence,
-    disagreement and number of parameters, of data in a triangle (q, >= q) with one target; None where it is not plain.
+    """Ratios and weights (K,), log evidence, disagreement, number of parameters, and mean squares (m,) of the features,
+    of data in a triangle (q, >= q) with one target; None where it is not plain.
 
     ``noise``: known precision (0: learned), shape and rate; ``grid``: (g,) logs of ratio over signal, and of the
     hyperprior.
@@ -135,15 +136,8 @@ def choose_ratios(const double[:, :] triangle, double count, bint intercept, con
         k = pk_choose_ratios(&on.asked, &outputs)
     if not k:
         return None
-    k = outputs.nodes
-    ratios = np.asarray(<double[:k]> outputs.ratios).copy()
-    weights = np.asarray(<double[:k]> outputs.weights).copy()
     scales = np.asarray(<double[:m]> outputs.scales).copy()
-    coefficients = None
-    if outputs.solved:
-        width = m + intercept
-        coefficients = np.asarray(<double[:k, :PK_MOST_COLUMNS + 1]> &outputs.coefficients[0][0])[:, :width].copy()
-    return ratios, weights, scales, coefficients, outputs.log_evidence, outputs.disagreement, outputs.n_parameters
+    return *_read_nodes(&outputs), scales
 
 
 def find_local_precisions(const double[:, ::1] matrix, const double[::1] target, const Py_ssize_t[::1] ends, noise,

@@ -25,24 +25,20 @@ typedef struct {
 } pk_evidence;
 
 typedef struct {
-    ptrdiff_t nodes, solved;           /* solved: whether coefficients were found */
+    ptrdiff_t nodes;
     double ratios[PK_MOST_NODES], weights[PK_MOST_NODES];
     double scales[PK_MOST_COLUMNS];    /* mean squares of the features */
-    double coefficients[PK_MOST_NODES][PK_MOST_COLUMNS + 1];
     double log_evidence, disagreement, n_parameters;
 } pk_choice;
 
-/* One-sided Jacobi: r columns of a (m, r), kept as rows, become U d, those of v (r, r), kept so too, V. */
-static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COLUMNS], double v[][PK_MOST_COLUMNS])
+/* One-sided Jacobi: r columns of a (m, r), kept as rows, become U d, and z (r) is turned by V' with them. */
+static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COLUMNS], double *z)
 {
-    for (ptrdiff_t i = 0; i < r; ++i)
-        for (ptrdiff_t j = 0; j < r; ++j)
-            v[i][j] = i == j;
     for (int sweep = 0, turned = 1; turned && sweep < 40; ++sweep) {
         turned = 0;
         for (ptrdiff_t i = 0; i < r; ++i)
             for (ptrdiff_t j = i + 1; j < r; ++j) {
-                double one = 0.0, other = 0.0, both = 0.0;
+                double one = 0.0, other = 0.0, both = 0.0, x = z[i], y = z[j];
                 for (ptrdiff_t k = 0; k < m; ++k) {
                     one += a[i][k] * a[i][k];
                     other += a[j][k] * a[j][k];
@@ -54,13 +50,10 @@ static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COL
                 double zeta = 0.5 * (other - one) / both;
                 double tangent = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
                 double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = cosine * tangent;
+                z[i] = cosine * x - sine * y, z[j] = sine * x + cosine * y;
                 for (ptrdiff_t k = 0; k < m; ++k) {
-                    double x = a[i][k], y = a[j][k];
+                    x = a[i][k], y = a[j][k];
                     a[i][k] = cosine * x - sine * y, a[j][k] = sine * x + cosine * y;
-                }
-                for (ptrdiff_t k = 0; k < r; ++k) {
-                    double p = v[i][k], q = v[j][k];
-                    v[i][k] = cosine * p - sine * q, v[j][k] = sine * p + cosine * q;
                 }
             }
     }
@@ -237,85 +230,68 @@ static int pk_integrate_ratios(const pk_evidence *e, ptrdiff_t r, const double *
     return 1;
 }
 
+/* The rows of a triangle but for flat columns and rows that are empty, of features in units of the roots of their mean
+ * squares (m): matrix (rows, m), and target (rows) about the prior's mean. Returns their number; -1 where a feature has not
+ * varied. */
+static ptrdiff_t pk_read_rows(const double *t, ptrdiff_t ld, ptrdiff_t o, ptrdiff_t m, double count, const double *mean,
+                              double *matrix, double *target, double *squares)
+{
+    ptrdiff_t rows = 0;
+    for (ptrdiff_t j = 0; j < m; ++j) {
+        double sum = 0.0, whole = o ? t[o + j] * t[o + j] : 0.0;
+        for (ptrdiff_t i = 0; i <= j; ++i)
+            sum += t[(o + i) * ld + o + j] * t[(o + i) * ld + o + j];
+        if (sum <= 1e-24 * (sum + whole) || !(sum >= 1e-300))
+            return -1;
+        squares[j] = sum / count;
+    }
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const double *row = t + (o + i) * ld;
+        double *to = matrix + rows * m, off = row[o + m];
+        int filled = 0;
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            const double value = j < i ? 0.0 : row[o + j];
+            to[j] = value / sqrt(squares[j]);
+            off -= value * mean[j];
+            filled |= value != 0.0;
+        }
+        if (filled || off != 0.0) /* few rows: most of the triangle is empty */
+            target[rows++] = off;
+    }
+    return rows;
+}
+
 /* 0 where the case is not plain: a feature that has not varied, too few rows, noise that is found to be none. */
 static int pk_choose_ratios(pk_evidence *e, pk_choice *out)
 {
-    const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, target = o + m;
-    const double *t = e->triangle, tiny = 1e-300;
-    double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], v[PK_MOST_COLUMNS][PK_MOST_COLUMNS], z[PK_MOST_COLUMNS];
-    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS], root[PK_MOST_COLUMNS];
-    ptrdiff_t filled[PK_MOST_COLUMNS], r = 0; /* rows of the triangle that are not empty: the rank */
+    const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, last = o + m;
+    const double *t = e->triangle;
+    double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], matrix[PK_MOST_COLUMNS * PK_MOST_COLUMNS], target[PK_MOST_COLUMNS];
+    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS];
     if (!(e->count > 0.0) || (o && t[0] == 0.0))
         return 0;
-    for (ptrdiff_t j = 0; j < m; ++j) {
-        double sum = 0.0, whole = o ? t[o + j] * t[o + j] : 0.0;
-        if (t[(o + j) * ld + o + j] != 0.0)
-            filled[r++] = j;
-        else
-            for (ptrdiff_t l = o + j; l <= target; ++l)
-                if (t[(o + j) * ld + l] != 0.0)
-                    return 0;
-        for (ptrdiff_t i = 0; i <= j; ++i)
-            sum += t[(o + i) * ld + o + j] * t[(o + i) * ld + o + j];
-        if (sum <= 1e-24 * (sum + whole) || !(sum >= tiny))
-            return 0;
-        out->scales[j] = sum / e->count;
-        root[j] = sqrt(out->scales[j]);
-        z[j] = t[(o + j) * ld + target];
-        for (ptrdiff_t l = j; l < m; ++l)
-            z[j] -= t[(o + j) * ld + o + l] * e->mean[l];
-    }
+    const ptrdiff_t r = pk_read_rows(t, ld, o, m, e->count, e->mean, matrix, target, out->scales);
     /* Of few rows the rows are turned, of many the columns. */
-    for (ptrdiff_t i = 0; i < r; ++i)
-        for (ptrdiff_t j = 0; j < m; ++j) {
-            double entry = filled[i] <= j ? t[(o + filled[i]) * ld + o + j] / root[j] : 0.0;
-            *(r < m ? &a[i][j] : &a[j][i]) = entry;
-        }
-    pk_decompose(r, m, a, v);
-    double least = INFINITY, largest = 0.0;
     for (ptrdiff_t i = 0; i < r; ++i) {
-        double square = 0.0, along = 0.0;
-        for (ptrdiff_t k = 0; k < m; ++k)
-            square += a[i][k] * a[i][k], along += a[i][k] * z[k];
-        if (!(square > 0.0))
-            return 0;
-        q[i] = along / sqrt(square);
-        if (r < m) {
-            q[i] = 0.0;
-            for (ptrdiff_t k = 0; k < r; ++k)
-                q[i] += v[i][k] * z[filled[k]];
-            for (ptrdiff_t j = 0; j < m; ++j)
-                v[i][j] = a[i][j] / sqrt(square);
-        }
-        squares[i] = square;
-        least = fmin(least, square), largest = fmax(largest, square);
-    }
-    const double s = t[target * ld + target];
-    e->residual = s * s, e->residual_df = e->count - o, e->log_information = o ? 2.0 * log(fabs(t[0])) : 0.0;
-    if (!pk_integrate_ratios(e, r, squares, q, out))
-        return 0;
-    double fewest = INFINITY;
-    for (ptrdiff_t k = 0; k < out->nodes; ++k)
-        fewest = fmin(fewest, out->ratios[k]);
-    /* Mean of the coefficients, where that is as exact as solving for them. */
-    out->solved = largest < 1e6 * (least + fewest);
-    for (ptrdiff_t k = 0; k < out->nodes && out->solved; ++k) {
-        double *w = out->coefficients[k], intercept = o ? t[target] : 0.0;
+        q[i] = target[i];
         for (ptrdiff_t j = 0; j < m; ++j)
-            w[o + j] = 0.0;
-        for (ptrdiff_t i = 0; i < r; ++i) {
-            double along = sqrt(squares[i]) * q[i] / (out->ratios[k] + squares[i]);
-            for (ptrdiff_t j = 0; j < m; ++j)
-                w[o + j] += along * v[i][j];
-        }
-        for (ptrdiff_t j = 0; j < m; ++j) {
-            w[o + j] = w[o + j] / root[j] + e->mean[j];
-            intercept -= o ? t[o + j] * w[o + j] : 0.0;
-        }
-        if (o)
-            w[0] = intercept / t[0];
+            *(r < m ? &a[i][j] : &a[j][i]) = matrix[i * m + j];
     }
-    return 1;
+    if (r > 0)
+        pk_decompose(r, m, a, q);
+    for (ptrdiff_t i = 0; i < r; ++i) {
+        double along = 0.0;
+        squares[i] = 0.0;
+        for (ptrdiff_t k = 0; k < m; ++k)
+            squares[i] += a[i][k] * a[i][k], along += r < m ? 0.0 : a[i][k] * target[k];
+        if (!(squares[i] > 0.0))
+            return 0;
+        if (r == m)
+            q[i] = along / sqrt(squares[i]);
+    }
+    const double s = t[last * ld + last];
+    e->residual = s * s, e->residual_df = e->count - o, e->log_information = o ? 2.0 * log(fabs(t[0])) : 0.0;
+    return r > 0 && pk_integrate_ratios(e, r, squares, q, out);
 }
 
 #endif

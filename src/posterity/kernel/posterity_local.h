@@ -5,10 +5,9 @@
 
 #include "posterity_scales.h"
 
-/* A centred column smaller than this, relative to the column, is a constant; two sums of products are equal but for this. */
+/* A target smaller than this about its mean is constant, relative to itself; two sums of products are equal but for this. */
 #define PK_CONSTANT 1e-12
 #define PK_EQUAL 1e-9
-#define PK_SMALLEST_SQUARE 1e-300
 /* The lattice begins so far below the smallest variance of a cavity. */
 #define PK_BELOW 7.0
 
@@ -49,52 +48,31 @@ static int pk_standardize_rows(const pk_told_rows *t, double shape, double rate,
     const ptrdiff_t m = e->m, o = t->offset, ld = t->ld, last = o + m;
     const double *T = t->T, first = T[0] * T[0], left = T[last * ld + last] * T[last * ld + last];
     double along = 0.0, size = left, longest = 0.0;
-    ptrdiff_t binary = 0, rows = 0, open = 0;
-    if (!(t->count > (double)(o + 1)))
+    ptrdiff_t binary = 0;
+    e->rows = t->count > (double)(o + 1) ? pk_read_rows(T, ld, o, m, t->count, t->mean, matrix, target, squares) : 0;
+    if (e->rows < 1)
         return 0;
-    for (ptrdiff_t j = 0; j < m; ++j) {
-        double sum = 0.0, whole = o ? T[o + j] * T[o + j] : 0.0;
-        for (ptrdiff_t i = 0; i <= j; ++i)
-            sum += T[(o + i) * ld + o + j] * T[(o + i) * ld + o + j];
-        whole += sum;
-        if (sum <= PK_CONSTANT * PK_CONSTANT * whole || sum < PK_SMALLEST_SQUARE)
-            return 0;
-        binary += o && whole < first && fabs(T[0] * T[o + j] - whole) <= PK_EQUAL * whole;
-        squares[j] = sum / t->count;
-        open += T[(o + j) * ld + o + j] == 0.0;
+    for (ptrdiff_t j = 0; j < m && o; ++j) { /* zeros and ones are their own squares */
+        const double whole = squares[j] * t->count + T[o + j] * T[o + j];
+        binary += whole < first && fabs(T[0] * T[o + j] - whole) <= PK_EQUAL * whole;
     }
-    if (binary > 1)
-        return 0;
     for (ptrdiff_t i = 0; i < last; ++i)
         size += T[i * ld + last] * T[i * ld + last];
-    for (ptrdiff_t i = 0; i < m; ++i) {
-        const double *row = T + (o + i) * ld;
-        double *to = matrix + rows * m, off = row[last];
-        int filled = 0;
-        for (ptrdiff_t j = 0; j < m; ++j) {
-            const double value = j < i ? 0.0 : row[o + j];
-            to[j] = value / sqrt(squares[j]);
-            off -= value * t->mean[j];
-            filled |= value != 0.0;
-        }
-        if (open && !filled && off == 0.0)
-            continue; /* few rows: most of the triangle is empty */
-        target[rows++] = off;
-        along += off * off;
-    }
-    if (!(e->known > 0.0) && along + left <= PK_CONSTANT * PK_CONSTANT * size)
+    for (ptrdiff_t i = 0; i < e->rows; ++i)
+        along += target[i] * target[i];
+    if (binary > 1 || (!(e->known > 0.0) && along + left <= PK_CONSTANT * PK_CONSTANT * size))
         return 0;
     for (ptrdiff_t j = 0; j < m; ++j) {
         double length = 0.0;
-        for (ptrdiff_t i = 0; i < rows; ++i)
+        for (ptrdiff_t i = 0; i < e->rows; ++i)
             length += matrix[i * m + j] * matrix[i * m + j];
         longest = fmax(longest, length);
     }
-    e->rows = rows, e->matrix = matrix, e->target = target;
+    e->matrix = matrix, e->target = target;
     e->rest = left + 2.0 * rate, e->shape = 0.5 * (t->count - (double)o) + shape;
     e->least *= along + left;
     e->base = -log(longest) - PK_BELOW;
-    return rows > 0;
+    return 1;
 }
 
 /* Precisions of the features and of the nodes, as pk_find_precisions has them, and the squares (m) that they are relative
