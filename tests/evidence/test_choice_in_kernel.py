@@ -21,11 +21,17 @@ class Slow(Integrated):
     def _integrate_in_kernel(self, *_: object) -> None:
         return None
 
+    def _integrate_one_shape(self, *_: object) -> None:
+        return None
+
 
 class SlowOfObservations(_IntegratedForObservations):
     """Observations measure it."""
 
     def _integrate_in_kernel(self, *_: object) -> None:
+        return None
+
+    def _integrate_one_shape(self, *_: object) -> None:
         return None
 
 
@@ -89,6 +95,29 @@ def test_fewer_rows_than_features(
     slow = SlowOfObservations() if of_observations else Slow()
     predictive = fast.choose(data, noise, intercept=intercept, mean=mean)
     agree(predictive, slow.choose(data, noise, intercept=intercept, mean=mean))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    m=st.integers(1, 60),
+    n=st.integers(1, 80),
+    constant=st.booleans(),
+    noise=st.sampled_from(NOISES),
+    of_observations=st.booleans(),
+)
+def test_any_number_of_features_by_their_singular_values(
+    seed: int, m: int, n: int, constant: bool, noise: Noise, of_observations: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m))
+    X[:, : m // 2] *= 1.0 - constant
+    data = Factor(m + 1)
+    data.append(X, X[:, -1:] + rng.normal(size=(n, 1)), intercept=True)
+    fast = Integrated().for_stream if of_observations else Integrated()
+    slow = SlowOfObservations() if of_observations else Slow()
+    nodes = fast._choose_by_spectrum(data, noise, True, np.zeros(m), None, None)
+    twin = slow._choose_by_spectrum(data, noise, True, np.zeros(m), None, None)
+    agree(nodes, twin)
 
 
 def test_streams_of_few_rows_are_plain() -> None:

@@ -85,6 +85,43 @@ def test_the_kernel_does_as_numpy_does(
     np.testing.assert_allclose(fast[2:7], slow[2:7], rtol=1e-5, atol=1e-5)
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    m=st.integers(2, 12),
+    n=st.integers(1, 40),
+    intercept=st.booleans(),
+    noise=st.sampled_from([LearnedNoise(), LearnedNoise(1.0, 2.0), KnownNoise(1.3)]),
+    strategy=st.sampled_from([LocalScales(), LocalScales(1), LocalScales().for_stream]),
+    special=st.sampled_from(["none", "none", "flags", "constant", "alike"]),
+)
+def test_the_kernel_standardises_as_numpy_does(
+    seed: int, m: int, n: int, intercept: bool, noise: Noise, strategy: LocalScales, special: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, m)) * 10.0 ** rng.uniform(-3.0, 3.0, m)
+    if special == "flags":
+        X[:, :2] = rng.integers(0, 3, n)[:, None] == np.arange(2)
+    X[:, -1] = {"constant": 3.0, "alike": X[:, 0]}.get(special, X[:, -1])
+    y = X @ (rng.normal(size=m) / np.abs(X).max(axis=0).clip(1e-9)) + rng.normal(size=n)
+    data = Factor(m + intercept)
+    data.append(X, y[:, None], rng.uniform(0.1, 1.0, n), intercept=intercept)
+    given = {"intercept": intercept, "mean": 0.1 * rng.normal(size=m)}
+    is_plain, fast = strategy._find_in_kernel(data, noise, intercept, given["mean"])
+    if not is_plain:
+        return
+    assert not (intercept and special == "constant")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalScales, "_find_in_kernel", lambda *_: (False, None))
+        slow = strategy.find_local(data, noise, **given)
+    assert (fast is None) == (slow is None)
+    if fast is None or slow is None:  # all is explained
+        return
+    np.testing.assert_allclose(fast.precisions, slow.precisions, rtol=1e-5)
+    np.testing.assert_array_equal(fast.weights, slow.weights)
+    told = [(one.log_evidence, one.disagreement, one.n_parameters) for one in (fast, slow)]
+    np.testing.assert_allclose(*told, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("seed", [22, 39, 57])
 def test_turns_agree_where_each_alone_leads_back_and_forth(seed: int) -> None:
     """Fewer rows than columns, and one strong effect."""

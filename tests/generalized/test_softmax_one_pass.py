@@ -11,6 +11,7 @@ from scipy.special import expit
 from posterity import BayesianLogisticRegression
 from posterity.forgetting import Exponential
 from posterity.generalized import _many
+from posterity.posteriors import _softmax_rule
 from posterity.posteriors._softmax_likelihood import helmert
 from posterity.posteriors._softmax_recent import SIZE
 from posterity.posteriors._softmax_sites import place_around_row
@@ -54,6 +55,26 @@ def test_two_classes_row_by_row_are_the_log_odds() -> None:
     expected = binary.posterior_.std()[1:]
     assert np.abs((odds - binary.coef_[0]) / expected).max() < 0.15
     assert np.abs(sds / expected - 1.0).max() < 0.06
+
+
+def test_first_rows_end_where_scale_and_sites_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the scale moves little in each turn, it still has far to go."""
+    X, y, _ = drawn(1003, 3, 20, 8)
+
+    def learn() -> np.ndarray:
+        model = BayesianLogisticRegression()
+        model.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+        for features, label in zip(X[1:], y[1:], strict=True):
+            model.learn_one(features, label)
+        frame = model.summary()
+        return np.array([frame["mean"], frame["sd"]])
+
+    (mean, sd), turns = learn(), _softmax_rule.MOST_TURNS
+    monkeypatch.setattr(_softmax_rule, "AGREE", 1e-3)
+    monkeypatch.setattr(_softmax_rule, "MOST_TURNS", 20 * turns)
+    exact, width = learn()
+    assert np.abs((mean - exact) / width).max() < 0.1
+    assert np.abs(sd / width - 1.0).max() < 0.06
 
 
 def test_intervals_of_batches_hold_when_features_are_many() -> None:

@@ -25,6 +25,7 @@ WEAK_SIGNALS = 0.02, 0.002
 # how strong effects are. At most such a part of the noise is weak, and of the first rows, which
 # can't tell signal from noise, in proportion less, or first predictions run off.
 UNSHOWN, MOST_UNSHOWN, FIRST_ROWS = 5.0, 0.1, 30.0
+HYPERPRIOR = WEAK_SIGNALS, UNSHOWN, MOST_UNSHOWN, FIRST_ROWS, EXPONENT
 LONGEST_LATTICE = 90
 BEFORE = 5  # so far below the shared scale a Cauchy's own has no density
 TINY = np.finfo(float).tiny

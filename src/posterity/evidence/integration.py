@@ -10,24 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from posterity.aliases import Array, Indices
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.choice import Choice
-from posterity.evidence.columns import (
-    LARGEST,
-    FeatureScales,
-    compute_prior_shapes,
-)
+from posterity.evidence.columns import LARGEST, FeatureScales, compute_prior_shapes
 from posterity.evidence.hyperprior import make_log_ratio_grid
 from posterity.evidence.nodes import compute_gauss_nodes
 from posterity.evidence.spectrum import Spectrum
 from posterity.factor import Factor
 from posterity.factor.usable import NOT_USABLE
-from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios
+from posterity.kernel import MOST_COLUMNS, MOST_NODES, choose_ratios, integrate_ratios
 from posterity.noise import Noise
+
+# Ratios, shapes and weights (K,); log evidence, disagreement and number of parameters.
+_Nodes = tuple[Array, Indices, Array, float, float, float]
 
 NEGLIGIBLE = 1e-12  # weights, against the largest
 UNINFORMED_SHARE = 1e-3  # what the data know of a direction
@@ -123,18 +122,10 @@ class Integrated:
     ) -> Choice:
         """The same, of any number of features, by their singular values."""
         prior = compute_prior_shapes(data, shapes, scales, intercept=intercept)
-        parts = [
-            _Integral.of(Spectrum.of(data, intercept=intercept, mean=mean, shape=shape), noise)
-            for shape in prior[0]
-        ]
-        evidences = np.array([part.log_evidence for part in parts])
-        infinite = ~np.isfinite(evidences)
-        probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
-        probabilities /= probabilities.sum()
-        disagreement = self._compute_disagreement(parts, probabilities)
-        most = 1 if disagreement < self.tolerance else self.most_nodes
-        ratios, weights, which = _join_nodes(parts, probabilities, most)
-        gammas = np.array([part.average.sum() for part in parts])
+        spectra = [Spectrum.of(data, intercept=intercept, mean=mean, shape=one) for one in prior[0]]
+        ratios, which, weights, log_evidence, disagreement, n_parameters = (
+            self._integrate_one_shape(spectra, noise) or self._integrate_shapes(spectra, noise)
+        )
         return Choice.of_ratios(
             ratios,
             which,
@@ -143,11 +134,34 @@ class Integrated:
             prior,
             data,
             intercept=intercept,
-            log_evidence=float(np.logaddexp.reduce(evidences) - np.log(len(parts))),
+            log_evidence=log_evidence,
             disagreement=disagreement,
-            n_parameters=float(probabilities @ gammas),
+            n_parameters=n_parameters,
             found="integrated",
         )
+
+    def _integrate_one_shape(self, spectra: list[Spectrum], noise: Noise) -> _Nodes | None:
+        """Nodes in the kernel; None where there are several shapes, or the evidence is infinite."""
+        one = spectra[0]
+        if len(spectra) > 1 or not one.count > 0.0 or self.most_nodes > MOST_NODES:
+            return None
+        told = one.squares, one.projections, one.residual, one.residual_df, one.log_information
+        chosen = integrate_ratios(*told, one.count, *self._ask(noise, one.squares))
+        return chosen and (chosen[0], np.zeros(len(chosen[0]), dtype=np.intp), *chosen[1:])
+
+    def _integrate_shapes(self, spectra: list[Spectrum], noise: Noise) -> _Nodes:
+        """The same of any number of shapes, by their integrals."""
+        parts = [_Integral.of(spectrum, noise) for spectrum in spectra]
+        evidences = np.array([part.log_evidence for part in parts])
+        infinite = ~np.isfinite(evidences)
+        probabilities = infinite * 1.0 if infinite.any() else np.exp(evidences - evidences.max())
+        probabilities /= probabilities.sum()
+        disagreement = self._compute_disagreement(parts, probabilities)
+        most = 1 if disagreement < self.tolerance else self.most_nodes
+        ratios, weights, which = _join_nodes(parts, probabilities, most)
+        log_evidence = float(np.logaddexp.reduce(evidences) - np.log(len(parts)))
+        gamma = float(probabilities @ np.array([part.average.sum() for part in parts]))
+        return ratios, which, weights, log_evidence, disagreement, gamma
 
     def _integrate_in_kernel(
         self, data: Factor, noise: Noise, intercept: int, mean: Array
@@ -156,20 +170,11 @@ class Integrated:
         m = len(mean)
         if not 1 <= m <= MOST_COLUMNS or self.most_nodes > MOST_NODES:
             return None
-        chosen = choose_ratios(
-            data.triangle,
-            data.count,
-            bool(intercept),
-            np.ascontiguousarray(mean),
-            noise.parameters,
-            make_log_ratio_grid(int(np.count_nonzero(data.determined[-m:]))),
-            self.most_nodes,
-            self.tolerance,
-            self._compute_fitted_variance,
-        )
+        rows = data.triangle, data.count, bool(intercept), np.ascontiguousarray(mean)
+        chosen = choose_ratios(*rows, *self._ask(noise, data.determined[-m:]))
         if chosen is None:
             return None
-        ratios, weights, sizes, _, log_evidence, disagreement, n_parameters = chosen
+        ratios, weights, log_evidence, disagreement, n_parameters, sizes = chosen
         return Choice(
             np.minimum(ratios[:, None] * sizes, LARGEST),
             weights,
@@ -182,6 +187,12 @@ class Integrated:
             n_parameters=n_parameters,
             found="integrated",
         )
+
+    def _ask(self, noise: Noise, told: Array | Mask) -> tuple[Any, ...]:
+        """What both are asked: the noise, the grid for directions that are told of, the nodes."""
+        grid = make_log_ratio_grid(int(np.count_nonzero(told)))
+        nodes = self.most_nodes, self.tolerance, self._compute_fitted_variance
+        return noise.parameters, grid, *nodes
 
     @property
     def for_stream(self) -> Integrated:

@@ -11,13 +11,13 @@ is told in :mod:`posterity.evidence._local_turns`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from posterity.aliases import Array, Mask
+from posterity.aliases import Array
 from posterity.evidence._local_turns import (
     ABOVE,
     LEAST_TOLD,
@@ -33,7 +33,12 @@ from posterity.evidence._local_turns import (
     find_precisions,
     part_shared_scale,
 )
-from posterity.evidence._shared_scale import LOG_SHARES, make_local_prior
+from posterity.evidence._shared_scale import (
+    HYPERPRIOR,
+    LOG_SHARES,
+    LONGEST_LATTICE,
+    make_local_prior,
+)
 from posterity.evidence.choice import Choice
 from posterity.evidence.columns import (
     FeatureScales,
@@ -43,9 +48,9 @@ from posterity.evidence.columns import (
     read_rows,
 )
 from posterity.evidence.integration import Integrated
-from posterity.evidence.terms import TermColumns
+from posterity.evidence.terms import PlainColumns, TermColumns
 from posterity.factor import Factor
-from posterity.kernel import MOST_SCALES, find_local_precisions
+from posterity.kernel import MOST_SCALES, choose_scales, find_local_precisions
 from posterity.noise import Noise
 
 # Shares of the target's square, and of that, below which the noise has run to 0.
@@ -126,6 +131,10 @@ class LocalScales(Integrated):
         """The same, where coefficients have scales of their own; None where all have one."""
         if shapes is not None or len(mean) < 2:
             return None
+        if scales is None and len(mean) <= MOST_SCALES:
+            is_plain, choice = self._find_in_kernel(data, noise, intercept, mean)
+            if is_plain:
+                return choice
         squares, pinned = (scales or mean_squares(data, intercept=intercept))[:2]
         columns = TermColumns.of(data.root, squares, pinned, intercept=intercept, count=data.count)
         rows = _standardize(data, noise, intercept, mean, columns)
@@ -133,9 +142,48 @@ class LocalScales(Integrated):
             return None
         weigh = partial(_compute_log_evidence, data, noise, intercept)
         turns = self._find_turns(rows, weigh)
-        if _explain_all(rows, turns):
+        if _explain_all(turns.energy, rows.rest, rows.least / SMALLEST_RESIDUAL):
             return None
-        return self._choose_nodes(turns, data, noise, columns, pinned, intercept)
+        choice = self._choose_nodes(turns, data, noise, columns, intercept)
+        if pinned.any():
+            held = compute_pinning_precisions(data, intercept=intercept)
+            choice.precisions[:, pinned] = held[pinned]
+            choice = replace(choice, pinned=pinned)
+        return choice
+
+    def _find_in_kernel(
+        self, data: Factor, noise: Noise, intercept: int, mean: Array
+    ) -> tuple[bool, Choice | None]:
+        """The same in the kernel, and whether it can: features all vary, and are no dummies."""
+        shape = noise.parameters[1] + 0.5 * (data.count - int(intercept))
+        known = bool(noise.parameters[0])
+        if self._reads_coefficients and not known and 2.0 * shape < len(mean):
+            return False, None
+        found = choose_scales(
+            data.triangle,
+            data.count,
+            bool(intercept),
+            np.ascontiguousarray(mean),
+            noise.parameters,
+            NODES,
+            make_local_prior(),
+            (LOG_SHARES[0, 0], LOG_SHARES[1, 0]),
+            HYPERPRIOR,
+            (LONGEST_LATTICE, ABOVE),
+            (
+                SWEEPS,
+                self._choose_tolerance(known),
+                SMALLEST_PRECISION,
+                LEAST_TOLD,
+                SMALLEST_RESIDUAL,
+            ),
+        )
+        if found is None:
+            return False, None
+        turns, squares, rest, total = Turns(*found[0]), *found[1:]
+        if _explain_all(turns.energy, rest, total):
+            return True, None
+        return True, self._choose_nodes(turns, data, noise, PlainColumns(squares), intercept)
 
     @property
     def for_stream(self) -> Integrated:
@@ -157,14 +205,21 @@ class LocalScales(Integrated):
         return Integrated(self.most_nodes, self.tolerance) if little else self
 
     def _find_turns(self, rows: StandardRows, weigh: Callable[[Turns], float]) -> Turns:
-        finds_sites = self.most_nodes == 1 and rows.known
-        tolerance = TOLERANCE_OF_ONE if finds_sites else TOLERANCE
-        turns = self._find_precisions(rows, tolerance, rows.log_hyperprior)
-        reads_coefficients = self.most_nodes > 1 and not self._compute_fitted_variance
-        if not (rows.could_be_met and reads_coefficients):
+        turns = self._find_precisions(
+            rows, self._choose_tolerance(bool(rows.known)), rows.log_hyperprior
+        )
+        if not (rows.could_be_met and self._reads_coefficients):
             return turns
         find = partial(self._find_precisions, rows, TOLERANCE_OF_PARTS)
         return part_shared_scale(rows, turns, find, weigh)
+
+    def _choose_tolerance(self, noise_is_known: bool) -> float:
+        finds_sites = self.most_nodes == 1 and noise_is_known
+        return TOLERANCE_OF_ONE if finds_sites else TOLERANCE
+
+    @property
+    def _reads_coefficients(self) -> bool:
+        return self.most_nodes > 1 and not self._compute_fitted_variance
 
     def _find_precisions(
         self,
@@ -196,8 +251,7 @@ class LocalScales(Integrated):
         turns: Turns,
         data: Factor,
         noise: Noise,
-        columns: TermColumns,
-        pinned: Mask,
+        columns: TermColumns | PlainColumns,
         intercept: int,
     ) -> Choice:
         """The choice, with precisions of the features in their own units."""
@@ -205,15 +259,13 @@ class LocalScales(Integrated):
         single = self.most_nodes == 1 or disagreement < self.tolerance
         weights = np.ones(1) if single else turns.weights
         relative = turns.precisions[None] if single else turns.nodes
-        precisions, contrasts = columns.compute_precisions(relative, len(pinned))
-        if pinned.any():
-            held = compute_pinning_precisions(data, intercept=intercept)
-            precisions[:, pinned] = held[pinned]
+        m = data.n_coefficients - int(intercept)
+        precisions, contrasts = columns.compute_precisions(relative, m)
         return Choice(
             precisions,
             weights,
             noise,
-            pinned,
+            np.zeros(m, dtype=bool),
             _compute_log_evidence(data, noise, intercept, turns),
             np.ones(len(weights)),
             np.zeros(len(weights), dtype=np.intp),
@@ -253,10 +305,9 @@ def _standardize(
     )
 
 
-def _explain_all(rows: StandardRows, turns: Turns) -> bool:
+def _explain_all(energy: float, rest: float, total: float) -> bool:
     """Return True if the coefficients explain all, and the rows would allow that of any target."""
-    total = rows.least / SMALLEST_RESIDUAL
-    return turns.energy < ALL_EXPLAINED * total and rows.rest < NOTHING_LEFT * turns.energy
+    return energy < ALL_EXPLAINED * total and rest < NOTHING_LEFT * energy
 
 
 def _compute_log_evidence(data: Factor, noise: Noise, intercept: int, turns: Turns) -> float:

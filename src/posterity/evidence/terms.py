@@ -9,13 +9,23 @@ precision of the contrasts is diag(t) - t t' / sum(t), as a_0 is integrated unde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.columns import LARGEST
 from posterity.factor.dummies import find_dummies
+
+
+class PlainColumns(NamedTuple):
+    """Columns of features that all vary, and stand alone, in units of ``squares`` (m,)."""
+
+    squares: Array
+
+    def compute_precisions(self, relative: Array, m: int) -> tuple[Array, None]:
+        """As of :class:`TermColumns`: precisions (K, m) of the features; no level was left out."""
+        return np.minimum(relative * self.squares, LARGEST), None
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,9 @@ from posterity.kernel._choice import (
     MOST_NODES,
     MOST_SCALES,
     choose_ratios,
+    choose_scales,
     find_local_precisions,
+    integrate_ratios,
 )
 from posterity.kernel._diagonal import MEMBERS, DiagonalState, mix_labels
 from posterity.kernel._groups import (
@@ -79,6 +81,7 @@ from posterity.kernel._paths import (
     look_at_labels,
 )
 from posterity.kernel._policies import judge_rows, moderated_sums
+from posterity.kernel._rounds import Mixing, find_largest_difference, measure_round, mix_moments
 from posterity.kernel._scores import (
     mixture_quantiles,
     mixture_scores,
@@ -118,6 +121,7 @@ __all__ = [
     "MachineRows",
     "MemberNoises",
     "MembersPath",
+    "Mixing",
     "NodesPath",
     "RowPath",
     "RunsKernel",
@@ -139,17 +143,20 @@ __all__ = [
     "cheapest_pairs",
     "choose_arms",
     "choose_ratios",
+    "choose_scales",
     "count_rows",
     "empty_triangle",
     "envelope_shares",
     "expected_labels",
     "fading_counts",
     "find_digammas",
+    "find_largest_difference",
     "find_local_precisions",
     "find_moments",
     "find_sites",
     "information_directed_shares",
     "instruction_set",
+    "integrate_ratios",
     "judge_rows",
     "leading_dimension",
     "learn_bank",
@@ -161,8 +168,10 @@ __all__ = [
     "learn_stabilized",
     "look_at_labels",
     "match_rows",
+    "measure_round",
     "merge_groups",
     "mix_labels",
+    "mix_moments",
     "mixture_quantiles",
     "mixture_scores",
     "moderated_sums",

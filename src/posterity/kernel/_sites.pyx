@@ -9,6 +9,7 @@ cnp.import_array()
 
 include "_structures.pxi"
 include "_likelihoods.pxi"
+include "_one_target.pxi"
 
 cdef extern from "posterity_site_rows.h" nogil:
     ctypedef struct pk_predictions_out:
@@ -63,36 +64,6 @@ cdef extern from "posterity_working_rows.h" nogil:
     void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
     void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
-
-
-cdef const double *_given(const double[::1] array, Py_ssize_t n, str name) except? NULL:
-    if array is None:
-        return NULL
-    if array.shape[0] != n:
-        raise ValueError(f"{name} has length {array.shape[0]}: expected {n}")
-    return &array[0] if n else NULL
-
-
-cdef pk_shape _shape_of(const double[:, ::1] triangle) except *:
-    cdef pk_shape shape
-    shape.q, shape.ld, shape.k = triangle.shape[0], triangle.shape[1], 1
-    shape.p = shape.q - 1
-    if shape.p < 0 or shape.ld != (shape.q + PK_LINE - 1) // PK_LINE * PK_LINE:
-        raise ValueError(f"triangle has shape ({shape.q}, {shape.ld}): it is none of one target")
-    return shape
-
-
-cdef pk_rows _rows_of(const double[:, :] X, bint intercept, pk_shape shape) except *:
-    """The features alone."""
-    cdef pk_rows rows
-    rows.n, rows.columns, rows.intercept = X.shape[0], X.shape[1], intercept
-    rows.x_stride = X.strides[0] // <Py_ssize_t> sizeof(double)
-    rows.x_step = X.strides[1] // <Py_ssize_t> sizeof(double)
-    if rows.columns + rows.intercept != shape.p:
-        raise ValueError(f"X has {rows.columns} columns: the triangle expects {shape.p - rows.intercept}")
-    rows.X = &X[0, 0] if rows.n and rows.columns else NULL
-    rows.Y, rows.weights, rows.discounts, rows.held, rows.each = NULL, NULL, NULL, NULL, NULL
-    return rows
 
 
 def find_sites(int code, parameters, bint moments, const double[::1] y, const double[::1] mean,

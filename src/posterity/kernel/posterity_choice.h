@@ -12,34 +12,33 @@ typedef struct {
     ptrdiff_t m, offset, ld;           /* features, 1 with an intercept, the triangle's leading dimension */
     const double *triangle, *mean;     /* rows [R z; 0 s]; the prior's mean (m) */
     double count;
+    double residual, residual_df;      /* sum of squares that least squares leave, and rows less the intercept */
+    double log_information;            /* on the intercept */
     double known_precision;            /* of the noise; 0 where it is learned from shape and rate */
     double shape, rate;
     ptrdiff_t points;                  /* of the grid: logs of ratio / signal, logs of the hyperprior */
     const double *grid, *log_hyperprior;
-    double *ratio, *weight, *share;    /* (points), (points), (points, m): room */
+    double *ratio, *weight, *share;    /* (points), (points), (points, directions): room */
+    double *average;                   /* (directions) room */
     ptrdiff_t most, of_observations;   /* nodes; whether these or coefficients measure what one node would lose */
     double tolerance;
 } pk_evidence;
 
 typedef struct {
-    ptrdiff_t nodes, solved;           /* solved: whether coefficients were found */
+    ptrdiff_t nodes;
     double ratios[PK_MOST_NODES], weights[PK_MOST_NODES];
     double scales[PK_MOST_COLUMNS];    /* mean squares of the features */
-    double coefficients[PK_MOST_NODES][PK_MOST_COLUMNS + 1];
     double log_evidence, disagreement, n_parameters;
 } pk_choice;
 
-/* One-sided Jacobi: r columns of a (m, r), kept as rows, become U d, those of v (r, r), kept so too, V. */
-static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COLUMNS], double v[][PK_MOST_COLUMNS])
+/* One-sided Jacobi: r columns of a (m, r), kept as rows, become U d, and z (r) is turned by V' with them. */
+static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COLUMNS], double *z)
 {
-    for (ptrdiff_t i = 0; i < r; ++i)
-        for (ptrdiff_t j = 0; j < r; ++j)
-            v[i][j] = i == j;
     for (int sweep = 0, turned = 1; turned && sweep < 40; ++sweep) {
         turned = 0;
         for (ptrdiff_t i = 0; i < r; ++i)
             for (ptrdiff_t j = i + 1; j < r; ++j) {
-                double one = 0.0, other = 0.0, both = 0.0;
+                double one = 0.0, other = 0.0, both = 0.0, x = z[i], y = z[j];
                 for (ptrdiff_t k = 0; k < m; ++k) {
                     one += a[i][k] * a[i][k];
                     other += a[j][k] * a[j][k];
@@ -51,13 +50,10 @@ static inline void pk_decompose(ptrdiff_t r, ptrdiff_t m, double a[][PK_MOST_COL
                 double zeta = 0.5 * (other - one) / both;
                 double tangent = (zeta < 0.0 ? -1.0 : 1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
                 double cosine = 1.0 / sqrt(1.0 + tangent * tangent), sine = cosine * tangent;
+                z[i] = cosine * x - sine * y, z[j] = sine * x + cosine * y;
                 for (ptrdiff_t k = 0; k < m; ++k) {
-                    double x = a[i][k], y = a[j][k];
+                    x = a[i][k], y = a[j][k];
                     a[i][k] = cosine * x - sine * y, a[j][k] = sine * x + cosine * y;
-                }
-                for (ptrdiff_t k = 0; k < r; ++k) {
-                    double p = v[i][k], q = v[j][k];
-                    v[i][k] = cosine * p - sine * q, v[j][k] = sine * p + cosine * q;
                 }
             }
     }
@@ -147,71 +143,23 @@ static inline ptrdiff_t pk_gauss_nodes(ptrdiff_t n, double *values, const double
     return k;
 }
 
-/* 0 where the case is not plain: a feature that has not varied, too few rows, noise that is found to be none. */
-static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
+/* Nodes of the ratio, by squared singular values (r) and the target along their directions; 0 where noise is none. */
+static int pk_integrate_ratios(const pk_evidence *e, ptrdiff_t r, const double *squares, const double *q, pk_choice *out)
 {
-    const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, target = o + m;
-    const double *t = e->triangle, tiny = 1e-300;
-    double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], v[PK_MOST_COLUMNS][PK_MOST_COLUMNS], z[PK_MOST_COLUMNS];
-    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS], average[PK_MOST_COLUMNS], root[PK_MOST_COLUMNS], total = 0.0;
-    ptrdiff_t filled[PK_MOST_COLUMNS], r = 0; /* rows of the triangle that are not empty: the rank */
-    if (!(e->count > 0.0) || (o && t[0] == 0.0))
-        return 0;
-    for (ptrdiff_t j = 0; j < m; ++j) {
-        double sum = 0.0, whole = o ? t[o + j] * t[o + j] : 0.0;
-        if (t[(o + j) * ld + o + j] != 0.0)
-            filled[r++] = j;
-        else
-            for (ptrdiff_t l = o + j; l <= target; ++l)
-                if (t[(o + j) * ld + l] != 0.0)
-                    return 0;
-        for (ptrdiff_t i = 0; i <= j; ++i)
-            sum += t[(o + i) * ld + o + j] * t[(o + i) * ld + o + j];
-        if (sum <= 1e-24 * (sum + whole) || !(sum >= tiny))
-            return 0;
-        out->scales[j] = sum / e->count;
-        root[j] = sqrt(out->scales[j]);
-        z[j] = t[(o + j) * ld + target];
-        for (ptrdiff_t l = j; l < m; ++l)
-            z[j] -= t[(o + j) * ld + o + l] * e->mean[l];
-    }
-    /* Of few rows the rows are turned, of many the columns. */
+    double total = 0.0;
     for (ptrdiff_t i = 0; i < r; ++i)
-        for (ptrdiff_t j = 0; j < m; ++j) {
-            double entry = filled[i] <= j ? t[(o + filled[i]) * ld + o + j] / root[j] : 0.0;
-            *(r < m ? &a[i][j] : &a[j][i]) = entry;
-        }
-    pk_decompose(r, m, a, v);
-    double least = INFINITY, largest = 0.0;
-    for (ptrdiff_t i = 0; i < r; ++i) {
-        double square = 0.0, along = 0.0;
-        for (ptrdiff_t k = 0; k < m; ++k)
-            square += a[i][k] * a[i][k], along += a[i][k] * z[k];
-        if (!(square > 0.0))
-            return 0;
-        q[i] = along / sqrt(square);
-        if (r < m) {
-            q[i] = 0.0;
-            for (ptrdiff_t k = 0; k < r; ++k)
-                q[i] += v[i][k] * z[filled[k]];
-            for (ptrdiff_t j = 0; j < m; ++j)
-                v[i][j] = a[i][j] / sqrt(square);
-        }
-        squares[i] = square, total += square;
-        least = fmin(least, square), largest = fmax(largest, square);
-    }
+        total += squares[i];
     /* The evidence on the grid. */
-    const double signal = total / e->count, s = t[target * ld + target], residual = s * s, residual_df = e->count - o;
-    const double log_2pi = 1.8378770664093454836, first = o ? 2.0 * log(fabs(t[0])) : 0.0;
-    const double shape = e->shape + 0.5 * residual_df, constant = e->known_precision > 0.0
-        ? 0.5 * residual_df * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * residual_df * log_2pi
+    const double signal = total > 0.0 ? total / e->count : 1.0, log_2pi = 1.8378770664093454836;
+    const double shape = e->shape + 0.5 * e->residual_df, constant = e->known_precision > 0.0
+        ? 0.5 * e->residual_df * (log(e->known_precision) - log_2pi) : lgamma(shape > 0.0 ? shape : 1.0) - 0.5 * e->residual_df * log_2pi
           + (e->shape > 0.0 && e->rate > 0.0 ? e->shape * log(e->rate) - lgamma(e->shape) : 0.0);
     double top = -INFINITY;
     for (ptrdiff_t g = 0; g < e->points; ++g) {
-        double ratio = exp(e->grid[g]) * signal, sum = residual, product = 1.0, log_determinant = -first, value;
+        double ratio = exp(e->grid[g]) * signal, sum = e->residual, product = 1.0, log_determinant = -e->log_information, value;
         for (ptrdiff_t i = 0; i < r; ++i) {
             double share = ratio / (ratio + squares[i]);
-            e->share[g * m + i] = share;
+            e->share[g * r + i] = share;
             sum += share * q[i] * q[i];
             product *= share;
             if (i % 8 == 7 || i + 1 == r)
@@ -240,10 +188,10 @@ static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
     /* How far the mean moves over the grid, against what is not known anyway. */
     double variance = 0.0, moved = 0.0;
     for (ptrdiff_t g = from; g < to; ++g) {
-        double sum = residual;
+        double sum = e->residual;
         e->weight[g] /= all;
         for (ptrdiff_t i = 0; i < r; ++i)
-            sum += e->share[g * m + i] * q[i] * q[i];
+            sum += e->share[g * r + i] * q[i] * q[i];
         variance += e->weight[g]
             * (e->known_precision > 0.0 ? 1.0 / e->known_precision : (e->rate + 0.5 * sum) / shape);
     }
@@ -251,11 +199,11 @@ static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
     for (ptrdiff_t i = 0; i < r; ++i) {
         double mean = 0.0, spread = 0.0;
         for (ptrdiff_t g = from; g < to; ++g)
-            mean += e->weight[g] * (1.0 - e->share[g * m + i]);
+            mean += e->weight[g] * (1.0 - e->share[g * r + i]);
         for (ptrdiff_t g = from; g < to; ++g)
-            spread += e->weight[g] * (1.0 - e->share[g * m + i] - mean) * (1.0 - e->share[g * m + i] - mean);
+            spread += e->weight[g] * (1.0 - e->share[g * r + i] - mean) * (1.0 - e->share[g * r + i] - mean);
         spread *= q[i] * q[i];
-        average[i] = mean, out->n_parameters += mean;
+        e->average[i] = mean, out->n_parameters += mean;
         if (spread > 0.0)
             moved += e->of_observations ? spread / e->count : spread / mean;
     }
@@ -264,7 +212,7 @@ static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
     /* Nodes: of the smaller of the share and what is left of it to 1, which has all its digits. */
     double middle = 0.0, directions = 0.0, of_data = 0.0;
     for (ptrdiff_t i = 0; i < r; ++i)
-        if (average[i] > 1e-3)
+        if (e->average[i] > 1e-3)
             middle += log(squares[i]), directions += 1.0;
     for (ptrdiff_t g = from; g < to && directions == 0.0; ++g)
         middle += e->weight[g] * log(e->ratio[g]);
@@ -275,31 +223,75 @@ static int pk_choose_ratios(const pk_evidence *e, pk_choice *out)
         e->ratio[g] = (of_data < 0.5 ? middle : e->ratio[g]) / (middle + e->ratio[g]);
     const ptrdiff_t most = out->disagreement < e->tolerance ? 1 : e->most;
     out->nodes = pk_gauss_nodes(to - from, e->ratio + from, e->weight + from, most, out->ratios, out->weights);
-    double fewest = INFINITY;
     for (ptrdiff_t k = 0; k < out->nodes; ++k) {
         double place = out->ratios[k];
         out->ratios[k] = of_data < 0.5 ? middle * (1.0 / place - 1.0) : middle * place / (1.0 - place);
-        fewest = fmin(fewest, out->ratios[k]);
-    }
-    /* Mean of the coefficients, where that is as exact as solving for them. */
-    out->solved = largest < 1e6 * (least + fewest);
-    for (ptrdiff_t k = 0; k < out->nodes && out->solved; ++k) {
-        double *w = out->coefficients[k], intercept = o ? t[target] : 0.0;
-        for (ptrdiff_t j = 0; j < m; ++j)
-            w[o + j] = 0.0;
-        for (ptrdiff_t i = 0; i < r; ++i) {
-            double along = sqrt(squares[i]) * q[i] / (out->ratios[k] + squares[i]);
-            for (ptrdiff_t j = 0; j < m; ++j)
-                w[o + j] += along * v[i][j];
-        }
-        for (ptrdiff_t j = 0; j < m; ++j) {
-            w[o + j] = w[o + j] / root[j] + e->mean[j];
-            intercept -= o ? t[o + j] * w[o + j] : 0.0;
-        }
-        if (o)
-            w[0] = intercept / t[0];
     }
     return 1;
+}
+
+/* The rows of a triangle but for flat columns and rows that are empty, of features in units of the roots of their mean
+ * squares (m): matrix (rows, m), and target (rows) about the prior's mean. Returns their number; -1 where a feature has not
+ * varied. */
+static ptrdiff_t pk_read_rows(const double *t, ptrdiff_t ld, ptrdiff_t o, ptrdiff_t m, double count, const double *mean,
+                              double *matrix, double *target, double *squares)
+{
+    ptrdiff_t rows = 0;
+    for (ptrdiff_t j = 0; j < m; ++j) {
+        double sum = 0.0, whole = o ? t[o + j] * t[o + j] : 0.0;
+        for (ptrdiff_t i = 0; i <= j; ++i)
+            sum += t[(o + i) * ld + o + j] * t[(o + i) * ld + o + j];
+        if (sum <= 1e-24 * (sum + whole) || !(sum >= 1e-300))
+            return -1;
+        squares[j] = sum / count;
+    }
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const double *row = t + (o + i) * ld;
+        double *to = matrix + rows * m, off = row[o + m];
+        int filled = 0;
+        for (ptrdiff_t j = 0; j < m; ++j) {
+            const double value = j < i ? 0.0 : row[o + j];
+            to[j] = value / sqrt(squares[j]);
+            off -= value * mean[j];
+            filled |= value != 0.0;
+        }
+        if (filled || off != 0.0) /* few rows: most of the triangle is empty */
+            target[rows++] = off;
+    }
+    return rows;
+}
+
+/* 0 where the case is not plain: a feature that has not varied, too few rows, noise that is found to be none. */
+static int pk_choose_ratios(pk_evidence *e, pk_choice *out)
+{
+    const ptrdiff_t m = e->m, o = e->offset, ld = e->ld, last = o + m;
+    const double *t = e->triangle;
+    double a[PK_MOST_COLUMNS][PK_MOST_COLUMNS], matrix[PK_MOST_COLUMNS * PK_MOST_COLUMNS], target[PK_MOST_COLUMNS];
+    double squares[PK_MOST_COLUMNS], q[PK_MOST_COLUMNS];
+    if (!(e->count > 0.0) || (o && t[0] == 0.0))
+        return 0;
+    const ptrdiff_t r = pk_read_rows(t, ld, o, m, e->count, e->mean, matrix, target, out->scales);
+    /* Of few rows the rows are turned, of many the columns. */
+    for (ptrdiff_t i = 0; i < r; ++i) {
+        q[i] = target[i];
+        for (ptrdiff_t j = 0; j < m; ++j)
+            *(r < m ? &a[i][j] : &a[j][i]) = matrix[i * m + j];
+    }
+    if (r > 0)
+        pk_decompose(r, m, a, q);
+    for (ptrdiff_t i = 0; i < r; ++i) {
+        double along = 0.0;
+        squares[i] = 0.0;
+        for (ptrdiff_t k = 0; k < m; ++k)
+            squares[i] += a[i][k] * a[i][k], along += r < m ? 0.0 : a[i][k] * target[k];
+        if (!(squares[i] > 0.0))
+            return 0;
+        if (r == m)
+            q[i] = along / sqrt(squares[i]);
+    }
+    const double s = t[last * ld + last];
+    e->residual = s * s, e->residual_df = e->count - o, e->log_information = o ? 2.0 * log(fabs(t[0])) : 0.0;
+    return r > 0 && pk_integrate_ratios(e, r, squares, q, out);
 }
 
 #endif

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
+from posterity.kernel import Mixing, measure_round
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
-from posterity.posteriors._mixing import Mixing
 from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
 from posterity.posteriors._turns import count_rows
 from posterity.posteriors.gaussian import LinearPosterior
@@ -60,61 +60,50 @@ NEAR_VARIANCE = 0.3
 MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 1e-3, 1e-2
 
 
-@dataclass(frozen=True)
-class Averages:
+class Averages(NamedTuple):
     """What is known with ``sites`` (2, n), precisions and precisions times targets.
 
     That is a factor, and mean and variance of each eta (n,). ``wanted`` are the averages over it,
-    which are the sites themselves where the search ends.
+    and ``goal`` (2, n) their sites, which are the sites themselves where the search ends. The goal
+    moves the mean by ``move`` standard deviations, and changes the precision by ``spread``, a share
+    over all directions.
     """
 
-    X: Array
-    prior: Factor
     sites: Array
     factor: Factor
     mean: Array
     variance: Array
     wanted: Sites
+    goal: Array
+    move: float
+    spread: float
 
     def step(self, share: float) -> Array:
         """Return the next sites: this share of the way to those wanted."""
-        return self.sites + share * (_stack(self.wanted) - self.sites)
+        return self.sites + share * (self.goal - self.sites)
 
     def extrapolate(self, mixing: Mixing) -> Array:
         """Return the next sites, by what the last rounds tell."""
-        return mixing.extrapolate(self.sites, _stack(self.wanted), self.mean, self.variance)
+        return mixing.extrapolate(self.sites, self.goal, self.mean, self.variance)
 
-    @cached_property
+    @property
     def change(self) -> float:
         """By how much the sites wanted change what is known: its mean or its precision."""
         return max(self.move, self.spread)
-
-    @cached_property
-    def move(self) -> float:
-        """The length of the mean's move to the sites wanted, in standard deviations."""
-        ahead = _stack(self.wanted) - self.sites
-        pull = ahead[1] - ahead[0] * self.mean
-        return float(np.linalg.norm(self._whiten(_add_up(self.X, pull, self.factor))))
-
-    @cached_property
-    def spread(self) -> float:
-        """The share by which the sites wanted change the precision, over all directions."""
-        return float(np.abs(self.wanted.precision - self.sites[0]) @ self.variance)
 
     def settles(self, last: float) -> bool:
         """Return True if the next round changes nothing, as its change and the ``last`` tell."""
         rate = min(self.change / min(last, LARGEST_CHANGE), 1.0)
         return self.change * rate < TOLERANCE
 
-    @cached_property
-    def bound(self) -> float:
+    def compute_bound(self, prior: Factor) -> float:
         """The lower bound of the log evidence, but for a constant: where a round is good it rises.
 
         The average log density less the divergence (Kullback and Leibler's) from the prior.
         """
-        w, root = self.factor.coefficients()[:, 0], self.prior.root
-        spread = self._whiten(root.T)
-        off = root @ w - self.prior.moments[:, 0]
+        kept, root, w = self.factor.determined, self.factor.root, self.factor.coefficients()[:, 0]
+        spread = solve_triangle(root[np.ix_(kept, kept)], prior.root.T[kept], transposed=True)
+        off = prior.root @ w - prior.moments[:, 0]
         squares = float(off @ off) + float(np.sum(np.square(spread)))
         divergence = 0.5 * (squares + self.factor.log_determinant())
         return float(np.sum(self.wanted.log_normalizer)) - divergence
@@ -124,13 +113,6 @@ class Averages:
         most_variance = RUNAWAY * max(float(begun.variance.max(initial=0.0)), 1.0)
         far = np.abs(self.mean - begun.mean) > FARTHEST * np.sqrt(begun.variance)
         return bool(far.any()) or float(self.variance.max(initial=0.0)) > most_variance
-
-    def _whiten(self, values: Array) -> Array:
-        """Return these (p, ...) in standard deviations; directions that are open are left out."""
-        kept, root = self.factor.determined, self.factor.root
-        if not kept.all():
-            root, values = root[np.ix_(kept, kept)], values[kept]
-        return solve_triangle(root, values, transposed=True)
 
 
 def average_sites(
@@ -152,7 +134,7 @@ def average_sites(
         known = prior.copy()
         known.append(rows.X, _compute_targets(sites, rows), sites[0], intercept=inner.intercept)
         mean, variance = known.predict(rows.X, intercept=inner.intercept)
-        return _average(prior, likelihood, rows, sites, known, mean[:, 0], variance)
+        return _average(likelihood, rows, sites, known, mean[:, 0], variance)
 
     now = look(_stack(mode.sites))
     # A row that weighs twice is two rows.
@@ -161,9 +143,9 @@ def average_sites(
     if sizes.max(initial=0.0) < SMALL_VARIANCE:
         if now.change < SMALL_CHANGE and not mode.averaged:
             return None
-        now = replace(now, sites=now.step(1.0))
+        now = now._replace(sites=now.goal)
         return _learn(inner, rows, now.sites), _finish(now, mode)
-    found = _search_under_prior(look, now, likelihood, rows)
+    found = _search_under_prior(look, now, prior, likelihood, rows)
     if found is None:
         return None
     trial, found = _follow_prior(inner, likelihood, rows, found, now, most)
@@ -179,12 +161,12 @@ def _follow_prior(
     most: int,
 ) -> tuple[LinearPosterior, Averages]:
     """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
-    prior, trial = now.prior, _learn(inner, rows, now.sites)
+    trial = _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     agreed, middle = (trial, now), _get_middle(trial)
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
-        now = _average(prior, likelihood, rows, now.sites, middle.factor, mean, variance)
+        now = _average(likelihood, rows, now.sites, middle.factor, mean, variance)
         if now.change < TOLERANCE or now.has_left(begun):
             break
         if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
@@ -193,8 +175,8 @@ def _follow_prior(
         if now.change >= last:
             mixing.restart()
             step = max(0.7 * step, LEAST_STEP)
-        goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.step(1.0)
-        following = replace(now, sites=now.sites + step * (goal - now.sites))
+        goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.goal
+        following = now._replace(sites=now.sites + step * (goal - now.sites))
         after, last = _learn(inner, rows, following.sites), now.change
         middle = _get_middle(after)
         if leaves_scale_open(middle.prior, following.sites[0], rows):
@@ -228,7 +210,7 @@ def average_near_mode(
         sites = _follow_mean(inner, likelihood, rows, near, variance)
         near = _learn(inner, rows, sites)
         (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
-        now = _average(middle.prior, likelihood, rows, sites, middle.factor, mean, variance)
+        now = _average(likelihood, rows, sites, middle.factor, mean, variance)
         if now.move < NEAR_MOVE and now.spread < NEAR_SPREAD:
             return near, _finish(now, Fitted(now.wanted, 0.0, near.coefficients(), converged=True))
     return None
@@ -274,7 +256,6 @@ def _learn(inner: LinearPosterior, rows: SiteRows, sites: Array) -> LinearPoster
 
 
 def _average(
-    prior: Factor,
     likelihood: Likelihood,
     rows: SiteRows,
     sites: Array,
@@ -285,7 +266,9 @@ def _average(
     """The averages over what is known with these sites, mean and variance without offsets."""
     eta = mean + rows.offsets
     wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-    return Averages(rows.X, prior, sites, factor, eta, variance, wanted)
+    goal = _stack(wanted)
+    change = measure_round(factor.triangle, rows.X, sites, goal, eta, variance)
+    return Averages(sites, factor, eta, variance, wanted, goal, *change)
 
 
 def _get_middle(posterior: LinearPosterior) -> LinearPosterior:
@@ -323,6 +306,7 @@ def leaves_coefficient_open(known: Factor, count: float, rows: SiteRows) -> bool
 def _search_under_prior(
     look: Callable[[Array], Averages],
     now: Averages,
+    prior: Factor,
     likelihood: Likelihood,
     rows: SiteRows,
 ) -> Averages | None:
@@ -333,26 +317,31 @@ def _search_under_prior(
     """
     last, mixing, begun = math.inf, Mixing(rows.weights), now
     if now.variance.max(initial=0.0) > LARGEST_VARIANCE:
-        other = look(_stack(_find_moderate_mode(now.prior, likelihood, rows).sites))
-        now = max(now, other, key=lambda one: one.bound)
+        other = look(_stack(_find_moderate_mode(prior, likelihood, rows).sites))
+        now = max(now, other, key=lambda one: one.compute_bound(prior))
     for _ in range(MOST_ROUNDS):
         if now.has_left(begun):
             break
         if now.settles(last):
-            return replace(now, sites=now.extrapolate(mixing))
+            return now._replace(sites=now.extrapolate(mixing))
         last, before = now.change, now
-        now = _ascend(look, now, mixing)
+        now = _ascend(look, now, prior, mixing)
         if now is before:  # nor would it move in another round
             break
     return None
 
 
-def _ascend(look: Callable[[Array], Averages], now: Averages, mixing: Mixing) -> Averages:
+def _ascend(
+    look: Callable[[Array], Averages], now: Averages, prior: Factor, mixing: Mixing
+) -> Averages:
     """The next round, its step shortened until it is nearer or the bound rises."""
     sites, step = now.extrapolate(mixing), 1.0
     for _ in range(MOST_HALVINGS):
         after = look(sites)
-        if after.change < now.change or after.bound >= now.bound - SLACK * (1.0 + abs(now.bound)):
+        if after.change < now.change:
+            return after
+        bound = now.compute_bound(prior)
+        if after.compute_bound(prior) >= bound - SLACK * (1.0 + abs(bound)):
             return after
         mixing.restart()
         step *= 0.5

@@ -288,8 +288,11 @@ def _search_near_mode(
 ) -> WarmStart | None:
     """Search for prior and mode by products of the site rows; None where they have not the digits.
 
-    While the prior still moves, the mode and its curvature need be no nearer.
+    So it is where rows are fewer than coefficients. While the prior still moves, the mode and its
+    curvature need be no nearer.
     """
+    if len(rows) < before.n_coefficients:
+        return None
     farthest = FAR if are_many(len(rows), before.n_coefficients) else NEAR
     for _ in range(MOST_ROUNDS):
         move = min(max(begun.change, 10.0 * agreed), farthest)

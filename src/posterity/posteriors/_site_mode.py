@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
 from posterity.factor.rows import SiteRows
-from posterity.kernel import total_density, working_rows
+from posterity.kernel import find_largest_difference, total_density, working_rows
 from posterity.likelihoods import Likelihood, Sites
 
 Array = NDArray[np.float64]
@@ -67,13 +67,6 @@ def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
     eta += rows.offsets
     eta += float(np.sum(w[:first]))
     return eta
-
-
-def find_largest_move(before: Array, after: Array) -> float:
-    """The largest distance between two linear predictors (n,) of a row."""
-    starts = range(0, len(after), VALUES_AT_HAND)
-    parts = (slice(start, start + VALUES_AT_HAND) for start in starts)
-    return max((float(np.abs(after[part] - before[part]).max()) for part in parts), default=0.0)
 
 
 class Look(NamedTuple):
@@ -232,7 +225,7 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Look, bool]:
         here, value, moved = problem.search(here, wanted, value, decrement)
         # With very many rows the rounding of the sum is the limit. Towards a maximum at infinity
         # the gain is small, but eta still moves by about 1 a step.
-        settled = find_largest_move(usable.eta, here.eta) < CONVERGED_CHANGE
+        settled = find_largest_difference(usable.eta, here.eta) < CONVERGED_CHANGE
         left = decrement * problem.measure_gain(decrement / before)
         near = left <= problem.close or decrement <= max(problem.tolerance, 1e-16 * abs(value))
         if near and settled:
@@ -335,7 +328,7 @@ class _Problem:
         Near the mode the curvature that was found last is near enough.
         """
         known = self.curvature
-        if known is not None and find_largest_move(known.eta, at.eta) < SAME_CURVATURE_MOVE:
+        if known is not None and find_largest_difference(known.eta, at.eta) < SAME_CURVATURE_MOVE:
             there, decrement = self.solve_step(at, again=True)
             if decrement <= SMALLEST_DECREMENT_GAIN * last:
                 return there, decrement
@@ -373,7 +366,7 @@ class _Problem:
     def products(self, at: Look, close: float) -> Products:
         """Return the site rows' products there, with a curvature as ``close``."""
         known = self.curvature
-        if known is None or find_largest_move(known.eta, at.eta) > close:
+        if known is None or find_largest_difference(known.eta, at.eta) > close:
             known = self._bend(at)
             self.curvature = replace(known, ended=at)
         moments = known.matrix @ at.w + at.slope

@@ -14,12 +14,12 @@ class SiteStatistics:
     """Statistics of the rows learned that their sites do not contain.
 
     ``log_sites`` sums the logs of the sites' constants, ``log_predictive`` the log predictive
-    densities of the rows as they came; ``seen`` and ``effective`` sum weights, as they came and as
-    they faded. ``together`` is what ``seen`` was when all rows so far were fitted at once, so that
-    their sites agree, ``at_mode`` whether that was at their mode, and ``averaged`` whether over
-    their posterior. ``start`` are the first rows, as long as they are kept, and ``skewed`` those
-    of rows fitted together that make the posterior skewed. ``phi`` is what is known of the
-    likelihood's parameter, where it is learned.
+    densities of rows that came one after another; ``seen`` and ``effective`` sum weights, as they
+    came and as they faded. ``together`` is what ``seen`` was when all rows so far were fitted at
+    once, so that their sites agree, ``at_mode`` whether that was at their mode, and ``averaged``
+    whether over their posterior. ``start`` are the first rows, as long as they are kept, and
+    ``skewed`` those of rows fitted together that make the posterior skewed. ``phi`` is what is
+    known of the likelihood's parameter, where it is learned.
     """
 
     log_sites: float = 0.0

@@ -148,13 +148,21 @@ class ContrastPrior:
         twin.left = 1.0
         return twin.with_centered_intercept()
 
+    def times(self, factor: float) -> ContrastPrior:
+        """The prior of so many times these precisions of the features."""
+        twin = self.with_precisions(factor * np.atleast_2d(np.exp(self._log_precisions)))
+        twin.scale = factor * self.scale
+        return twin
+
     def change_from(self, other: ContrastPrior) -> float:
         """Largest change of the log of a precision."""
-        inner = slice(int(self.intercept), None)
-        now, before = (
-            np.diagonal(one.root, axis1=-2, axis2=-1)[..., inner] for one in (self, other)
-        )
-        return float(2.0 * np.abs(np.log(now / before)).max(initial=0.0))
+        return float(np.abs(self._log_precisions - other._log_precisions).max(initial=0.0))
+
+    @property
+    def _log_precisions(self) -> Array:
+        """(m,) of the features, or (R, m) of those of each contrast."""
+        diagonal = np.diagonal(self.root, axis1=-2, axis2=-1)[..., int(self.intercept) :]
+        return np.asarray(2.0 * np.log(diagonal))
 
     def mean_squares(self) -> Array:
         """(p,) mean square of each column, about its mean with an intercept.

@@ -19,6 +19,7 @@ from posterity.evidence import (
 )
 from posterity.evidence.columns import LARGEST
 from posterity.evidence.members import use_single_node
+from posterity.evidence.secant import SecantSteps
 from posterity.noise import KnownNoise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_likelihood import Array, Rows
@@ -76,12 +77,18 @@ def _begin_in_turns(
     *,
     averaged: bool,
 ) -> tuple[Contrasts, ContrastPrior]:
-    """Choose the prior by what is known of the rows, and learn these under it, in turns."""
+    """Choose the prior by what is known of the rows, and learn these under it, in turns.
+
+    What is known follows the scale, and the scale what is known: so it takes longer steps.
+    """
+    steps = SecantSteps()
     for _ in range(MOST_TURNS):
-        start, last = known.join_prior(prior), prior
-        prior = choose(known, prior)
+        start, last, chosen = known.join_prior(prior), prior, choose(known, prior)
+        move = math.log(chosen.scale / last.scale)
+        step, steps = steps.lengthen(move)
+        prior = chosen.times(math.exp(step - move))
         known = _begin_under(before, prior, rows, start, averaged=averaged)
-        if prior.change_from(last) < AGREE:
+        if chosen.change_from(last) < AGREE:
             break
     return known, prior
 

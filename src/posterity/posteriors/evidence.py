@@ -19,12 +19,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.distributions.mixing import match_column_moments
 from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_single_node, use_stream_nodes
 from posterity.factor import Factor, Rows
 from posterity.factor.targets import of_target
+from posterity.kernel import mix_moments
 from posterity.noise import Distribution, Noise
 from posterity.posteriors._evidence_stream import NEVER, NOW, EvidenceState, EvidenceStream
 from posterity.posteriors._nodes import Nodes, concatenate_rows, predict_nodes
@@ -217,11 +217,9 @@ class EvidencePosterior(EvidenceStream):
     def linear_moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of x.w, matched to those of all nodes."""
         nodes = self.nodes
-        means, variances = zip(*(one.linear_moments(X) for one in nodes.posteriors), strict=True)
-        added = self.unseen(nodes, X)
-        if added is not None:  # the noise of sites has variance 1
-            variances = tuple(np.add(variances, added))
-        return match_column_moments(means, variances, nodes.weights)
+        triangles = [one.factor.triangle for one in nodes.posteriors]
+        # The noise of sites has variance 1.
+        return mix_moments(triangles, nodes.weights, X, self.unseen(nodes, X))
 
     def leaves_open(self, X: Array) -> NDArray[np.bool_]:
         """(n,) True where x.w may be anything: where no row has told of the intercept."""

@@ -1,4 +1,4 @@
-"""Rounds in which all sites follow what is known, and that follows the sites: fewer of them."""
+"""Rounds in which all sites follow what is known, and that follows the sites, in NumPy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
+
+from posterity.factor import Factor
 
 Array = NDArray[np.float64]
 
@@ -77,3 +79,26 @@ def _regress(changes: Array, off: Array) -> Array:
     products[np.diag_indices(len(products))] += ROUNDING * products.max()
     _, shares, failed = dposv(products, changes @ off)
     return np.zeros(len(changes)) if failed else np.asarray(shares)
+
+
+def measure_round(
+    known: Factor, X: Array, sites: Array, wanted: Array, mean: Array, variance: Array
+) -> tuple[float, float]:
+    """Length of the mean's move in standard deviations, and the share of the precision's change."""
+    ahead, kept = wanted - sites, known.determined
+    rows = np.hstack([np.ones((len(X), known.n_coefficients - X.shape[1])), X])
+    pull = rows.T @ (ahead[1] - ahead[0] * mean)
+    move = np.linalg.solve(known.root[np.ix_(kept, kept)].T, pull[kept])
+    return float(np.linalg.norm(move)), float(np.abs(ahead[0]) @ variance)
+
+
+def mix_moments(
+    factors: list[Factor], shares: Array, X: Array, added: Array
+) -> tuple[Array, Array]:
+    """Mean and variance (n,) of x.w under a mixture of posteriors; ``added`` is (K, n)."""
+    ones = factors[0].n_coefficients > X.shape[1]
+    each = [one.predict(X, intercept=ones) for one in factors]
+    means = np.array([mean[:, 0] for mean, _ in each])
+    variances = np.array([variance for _, variance in each]) + added
+    mean = shares @ means
+    return mean, shares @ (variances + np.square(means - mean))

@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+class Mixing:
+    def __init__(self, weights: Array) -> None: ...
+    def restart(self) -> None: ...
+    def extrapolate(self, now: Array, wanted: Array, mean: Array, variance: Array) -> Array: ...
+
+def measure_round(
+    triangle: Array, X: Array, sites: Array, wanted: Array, mean: Array, variance: Array
+) -> tuple[float, float]: ...
+def mix_moments(
+    triangles: Sequence[Array], shares: Array, X: Array, added: Array | None = None
+) -> tuple[Array, Array]: ...
+def find_largest_difference(one: Array, other: Array) -> float: ...
