@@ -141,7 +141,7 @@ class Engine:
         self.models, self.broken, self.deleted = {}, {}, {}
         for kept in self.store.read_models():
             self.restore_served(kept)
-        self._groups.kept = self.store.read_snapshot_numbers()
+        self._groups.begin(self.store.read_snapshot_numbers())
 
     def restore_served(self, kept: Record) -> None:
         """Serve a model as the log has it; one that can't be restored leaves the others."""
