@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -44,7 +45,7 @@ class Disk:
                 settle, outcome = answer.set_result, do(*given)
             except Exception as error:
                 settle, outcome = answer.set_exception, error
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(_settle, answer, settle, outcome)
             del asked, do, given, answer, settle, outcome  # nothing is held while it waits
 
