@@ -316,7 +316,8 @@ def main() -> None:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
-        tell_paced(process, token, given.rates, given.connections, given.seconds, given.learn_batches)
+        load = given.connections, given.seconds, given.learn_batches
+        tell_paced(process, token, given.rates, *load)
         if given.rates:
             process.kill()
             return
