@@ -122,14 +122,21 @@ async def paced(
 
 
 def tell_paced(
-    token: str, rates: list[float], connections: int, seconds: float, batch: int
+    process: subprocess.Popen[str],
+    token: str,
+    rates: list[float],
+    connections: int,
+    seconds: float,
+    batch: int,
 ) -> None:
     """Ask at each rate, and print what decisions took."""
     for rate in rates:
+        before = processor(process)
         times = asyncio.run(paced(token, rate, connections, seconds, batch))
+        spent = (processor(process) - before) / len(times)
         shares = zip(("median", "p99", "p99.9"), (0.5, 0.99, 0.999), strict=True)
         told = [f"{name} {times[int(share * len(times))] * 1e3:.1f} ms" for name, share in shares]
-        told.append(f"slowest {times[-1] * 1e3:.1f} ms")
+        told.append(f"slowest {times[-1] * 1e3:.1f} ms, {spent * 1e6:.0f} us of processor each")
         print(f"{rate:,.0f} decisions a second: {', '.join(told)}", flush=True)
 
 
@@ -309,7 +316,8 @@ def main() -> None:
         print(f"load {os.getloadavg()[0]:.1f}; a commit takes {sync_time(folder):.1f} ms")
         process, token, _ = started(folder)
         asyncio.run(prepared(token))
-        tell_paced(token, given.rates, given.connections, given.seconds, given.learn_batches)
+        load = given.connections, given.seconds, given.learn_batches
+        tell_paced(process, token, given.rates, *load)
         if given.rates:
             process.kill()
             return

@@ -151,6 +151,13 @@ def test_a_density_is_of_one_of_several_targets(ax: Any) -> None:
     assert left < model.coef_[1, 0] < right
 
 
+@pytest.mark.parametrize("projection", ["polar", "3d"])
+def test_other_axes_are_refused(projection: str) -> None:
+    other = Figure().add_subplot(projection=projection)
+    with pytest.raises(TypeError, match=r"give one of the axes of figure\.subplots"):
+        plot_coefficients(BayesianLinearRegression().fit(X, Y), ax=other)
+
+
 def test_intervals_of_a_frame_of_polars(ax: Any) -> None:
     polars = pytest.importorskip("polars")
     table = polars.DataFrame({"of": ["a", "b"], "mean": [1.0, 2.0], "low": [0, 1], "high": [2, 3]})

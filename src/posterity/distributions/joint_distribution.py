@@ -81,6 +81,9 @@ class JointDistribution(TellsNames):
         """
         return self.marginal(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in (self.names or ())
+
     def contrast(self, weights: Mapping[str, float] | ArrayLike) -> RowDistribution:
         """Distribution of a weighted sum of coefficients, such as the difference of two.
 

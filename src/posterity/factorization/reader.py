@@ -15,6 +15,7 @@ from posterity.factorization._units import Units
 from posterity.factorization.inputs import read_columns, read_sides
 from posterity.factorization.posterior import FactorizationPosterior
 from posterity.grouped.index import KeyIndex
+from posterity.kernel.values import read_size
 from posterity.linear.named import get_feature_names
 from posterity.linear.state import OUR_NAMES, PosteriorEstimator
 
@@ -90,7 +91,7 @@ class FactorizationReader(PosteriorEstimator[FactorizationPosterior]):
             candidates = np.setdiff1d(candidates, had)
         pairs = np.stack([np.full(len(candidates), codes[0, 0]), candidates], axis=1)
         scores = posterior.score_pairs(pairs, policy, np.random.default_rng(random_state))
-        best = np.argsort(-scores, kind="stable")[:k]
+        best = np.argsort(-scores, kind="stable")[: read_size(k, "k")]
         shown: AnyArray = items.list_keys()[candidates[best]]
         return shown
 

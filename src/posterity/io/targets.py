@@ -89,7 +89,7 @@ def find_lifetime(target: str | None) -> tuple[str, ...]:
     (('months', 'broke'), ())
     """
     found = re.fullmatch(r"\s*Surv\(\s*([^,]+?)\s*,\s*([^,]+?)\s*\)\s*", target or "")
-    if found is None and (target or "").startswith("Surv("):
+    if found is None and re.match(r"\s*surv\s*\(", target or "", re.IGNORECASE):
         how = "write Surv(time, ended), where ended is 1, or 0 where the time goes on"
         raise TableError(f"the target {target!r} does not name two columns: {how}")
     return () if found is None else found.groups()

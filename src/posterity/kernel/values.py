@@ -47,8 +47,8 @@ def read_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise ValueError("the value is a whole number beyond 1.8e308, the largest float") from None
-    except TypeError as error:
-        raise TypeError(f"{value!r} is not a number: {error}") from None
+    except TypeError:
+        raise TypeError(f"{value!r} is not a number: give one number") from None
 
 
 def read_floats(values: Any, name: str) -> Array:
@@ -88,8 +88,8 @@ def read_scalar(value: Any, name: str) -> float:
         raise type(error)(f"{name} can't be used: {error}") from None
 
 
-def read_size(size: Any) -> int:
-    """How many draws: a whole number.
+def read_size(size: Any, name: str = "size") -> int:
+    """How many draws, or what has this name: a whole number.
 
     Examples
     --------
@@ -102,11 +102,11 @@ def read_size(size: Any) -> int:
     try:
         number = operator.index(size)
     except TypeError:
-        raise TypeError(f"size is {size!r}: it must be a whole number, as in 1000") from None
+        raise TypeError(f"{name} is {size!r}: it must be a whole number, as in 10") from None
     if number < 0:
-        raise ValueError(f"size is {number}: it must be 0 or more")
+        raise ValueError(f"{name} is {number}: it must be 0 or more")
     if number > MOST_DRAWS:
-        raise ValueError(f"size is beyond {MOST_DRAWS:,}: draw in parts")
+        raise ValueError(f"{name} is beyond {MOST_DRAWS:,}: draw in parts")
     return number
 
 

@@ -100,9 +100,10 @@ def check_functions(formula: str, tree: Node, others: Sequence[str]) -> None:
     known = [*_LEVELS, "I", *KEEPING, *FUNCTIONS]
     for text, at in find_calls(tree).items():
         if text not in (*known, *others):
-            own = text.rpartition(".")[2]  # np.log, as.factor
+            own = text.rpartition(".")[2].lower()  # np.log, as.factor, surv
+            meant = [one for one in (*known, *others) if one.lower() == own]
             one = f"use one of {', '.join(known)}, or s for a curve"
-            told = f"write {own}(...)" if own in known else one
+            told = f"write {meant[0]}(...)" if meant else one
             raise refuse(formula, at, f"there is no function {text!r}: {told}")
 
 

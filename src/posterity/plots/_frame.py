@@ -70,7 +70,7 @@ def axes_of(ax: Axes | None, *, width: float = 8.5, height: float = 4.2) -> Axes
     import matplotlib.axes
     import matplotlib.pyplot as plt
 
-    if isinstance(ax, matplotlib.axes.Axes):
+    if isinstance(ax, matplotlib.axes.Axes) and ax.name == "rectilinear":
         return ax
     if ax is not None:
         raise TypeError(f"ax is a {type(ax).__name__}: give one of the axes of figure.subplots()")

@@ -69,6 +69,9 @@ class TargetCoefficients:
         """Distribution of one coefficient, for each target by its name."""
         return {label: one[name] for label, one in zip(self.labels, self.each, strict=True)}
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
     def without_knowledge(self, places: NDArray[np.bool_]) -> TargetCoefficients:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
         return self.map(lambda one: one.without_knowledge(places))

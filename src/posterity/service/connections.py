@@ -27,7 +27,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._in_message = False  # from the end of a header to that of its body
-        self._size = 0  # bytes of a header that have come
+        self._size = 0  # bytes that have come since a header began
         self._late_at: float | None = None  # when it is closed
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -40,20 +40,20 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Read what has come."""
         if self._late_at is None and not self._in_message:
-            self._late_at = time.monotonic() + LONGEST_HEADER
+            self._late_at, self._size = time.monotonic() + LONGEST_HEADER, 0
+        self._size += len(data)
         super().data_received(data)
-        if self._late_at is not None and not self._in_message:
-            self._size += len(data)
-            if self._size > LARGEST_HEADER and not self.transport.is_closing():
-                self._refuse_header()
+        waits = self._late_at is not None and not self._in_message
+        if waits and self._size > LARGEST_HEADER and not self.transport.is_closing():
+            self._refuse_header()
 
     def on_headers_complete(self) -> None:
         """Let a request in; as the parser calls it."""
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > LARGEST_HEADER:
+        # Few bytes hold no large header; many may be bodies, or several requests.
+        if self._size > LARGEST_HEADER and self._measure_header() > LARGEST_HEADER:
             self._refuse_header()
             raise ValueError("the header is too large")
-        self._in_message, self._size, self._late_at = True, 0, None
+        self._in_message, self._late_at = True, None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -83,6 +83,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._late_at = now + LONGEST_HEADER  # for the rest of a body that nobody reads
         if self._late_at is not None and self._late_at < now:
             self.transport.abort()
+
+    def _measure_header(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _refuse_header(self) -> None:
         message = f"the header is larger than {LARGEST_HEADER} bytes: send less"

@@ -15,6 +15,7 @@ import msgspec
 import sqlalchemy as sql
 
 from posterity.files import dumps
+from posterity.service.disk import Disk
 from posterity.service.errors import ClaimedError, RefusedError, naming_place
 from posterity.service.experiments import Experiment
 from posterity.service.follow import Follower
@@ -88,7 +89,9 @@ class Engine:
         self._secret = ""
         self._queue = Waiting()
         self._wake = asyncio.Event()
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="posterity-disk")
+        # Runs a function in the one thread that writes.
+        self._disk = Disk()
+        self.run_on_disk = self._disk.run
         self._readers = ThreadPoolExecutor(8, thread_name_prefix="posterity-read")
         self._tasks: list[asyncio.Task[None]] = []
         self._predictions, self._groups = Predictions(), Groups(self)
@@ -141,7 +144,7 @@ class Engine:
         self.models, self.broken, self.deleted = {}, {}, {}
         for kept in self.store.read_models():
             self.restore_served(kept)
-        self._groups.kept = self.store.read_snapshot_numbers()
+        self._groups.begin(self.store.read_snapshot_numbers())
 
     def restore_served(self, kept: Record) -> None:
         """Serve a model as the log has it; one that can't be restored leaves the others."""
@@ -184,10 +187,6 @@ class Engine:
         self._secret = self.store.read_secret("")
         settings = self.store.read_settings(kept["name"], made["settings_version"])
         return self.restore({**kept, **settings}, made["learned_through"])
-
-    async def run_on_disk(self, do: Callable[..., Any], *given: Any) -> Any:
-        """Run a function in the one thread that writes."""
-        return await asyncio.get_running_loop().run_in_executor(self._disk, do, *given)
 
     # ---- what is asked ---------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,9 +14,10 @@ import sqlalchemy as sql
 
 from posterity.files import dumps, loads_with_notes
 from posterity.service.errors import ClaimedError, NeedsLogError, NotYetError, RefusedError
+from posterity.service.recent import Recent
 from posterity.service.schema import snapshot
 from posterity.service.store import LogEntries
-from posterity.service.work import Questions, Work, answer_request, do_together, explain_failure
+from posterity.service.work import Attempt, Questions, Work, answer_request, do_together
 from posterity.service.writing import Group, thin_snapshots
 
 # Of older snapshots one remains in so many numbers: what an audit has to learn again, at most.
@@ -35,28 +35,6 @@ SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
 logger = logging.getLogger("posterity.service")
 
 
-@dataclass(slots=True)
-class Attempt:
-    """A request of a group, and what it adds if it succeeds."""
-
-    work: Work
-    outcome: Any = None
-    part: Group = field(default_factory=Group)
-    added: LogEntries | None = None  # None unless it was done
-    failed: bool = False  # it is not tried again
-    waits: bool = False  # for the next group
-
-    def clear(self) -> None:
-        """Forget what it added, so that it can be done again."""
-        self.outcome, self.part, self.added, self.waits = None, Group(), None, False
-        self.work.begun = None
-
-    def fail(self, error: Exception) -> None:
-        """Have it add nothing, and be told why."""
-        self.clear()
-        self.outcome, self.failed = explain_failure(error), True
-
-
 class Groups:
     """Does groups of requests in memory, and commits what each group adds in one transaction.
 
@@ -71,8 +49,7 @@ class Groups:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        # Numbers of the newest snapshots.
-        self.kept: dict[str, int] = {}
+        self.begin({})
         # Version and number of models that another thread writes, and the file once it is done.
         self._written: dict[str, tuple[int, int, asyncio.Future[bytes]]] = {}
         # Requests but for decisions that a group takes, and seconds that these may take.
@@ -80,6 +57,10 @@ class Groups:
         # Set unless a model may be half changed.
         self.whole = asyncio.Event()
         self.whole.set()
+
+    def begin(self, kept: dict[str, int]) -> None:
+        """Begin with the log as it is, which has snapshots of these numbers."""
+        self.kept, self._recent = kept, Recent()
 
     async def do(self, works: list[Work], every: int, *, alone: bool = False) -> list[Work]:
         """Do requests and answer them; return those that must wait for the next group.
@@ -111,7 +92,7 @@ class Groups:
                 await self._do_apart(attempts, snapshots, every, error if alone else None)
             else:
                 self._engine.count(group)
-                self._note_snapshots(group)
+                self._note(attempts, group)
         rest = time.perf_counter() - since - learned
         self._turn = min(max(rest, SHORTEST_TURN), LONGEST_TURN)
         for one in attempts:
@@ -136,7 +117,7 @@ class Groups:
         """What the log has of all that is named; a request whose keys can't be looked up fails."""
         find, found = self._engine.store.find, LogEntries()
         asked = [one.work for one in attempts if one.work.begun is None]
-        decisions = [key for one in asked for key in one.decisions]
+        decisions = self._recent.recall((key for one in asked for key in one.decisions), found)
         rows = [key for one in asked for key in one.rows]
         if not (decisions or rows):
             return found
@@ -294,6 +275,7 @@ class Groups:
         error: Exception | None,
     ) -> None:
         """Do requests that could not be committed together by themselves; one alone has failed."""
+        self._recent.clear()
         await self._mend({one.work.model for one in attempts} - {""})
         for served in self._engine.models.values():
             served.entries = 0 if served.name in snapshots else served.entries
@@ -368,10 +350,16 @@ class Groups:
         group.add(snapshot, model=name, learned_through=through, file=file, at=at)
         return group
 
-    def _note_snapshots(self, group: Group) -> None:
+    def _note(self, attempts: list[Attempt], group: Group) -> None:
+        """Note what was committed: snapshots, and decisions with what came for them."""
         for table, record in group.inserts:
             if table is snapshot:
                 self.kept[record["model"]] = record["learned_through"]
+        if any(one.part.statements or one.part.updates for one in attempts):
+            self._recent.clear()
+        elif self._engine.learns:
+            for added in filter(None, [one.added for one in attempts]):
+                self._recent.note(added)
 
 
 def _encode(model: Any, notes: Mapping[str, Any]) -> bytes:

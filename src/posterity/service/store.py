@@ -59,9 +59,9 @@ class LogEntries:
 
     def join(self, layer: LogEntries) -> None:
         """Take over what was added to a layer."""
-        self.decisions.update(layer.decisions.maps[0])
-        self.events.update(layer.events.maps[0])
-        self.rows.update(layer.rows.maps[0])
+        self.decisions.maps[0].update(layer.decisions.maps[0])
+        self.events.maps[0].update(layer.events.maps[0])
+        self.rows.maps[0].update(layer.rows.maps[0])
 
 
 class Store:

@@ -85,6 +85,28 @@ class Work:
     )
 
 
+@dataclass(slots=True)
+class Attempt:
+    """A request of a group, and what it adds if it succeeds."""
+
+    work: Work
+    outcome: Any = None
+    part: Group = field(default_factory=Group)
+    added: LogEntries | None = None  # None unless it was done
+    failed: bool = False  # it is not tried again
+    waits: bool = False  # for the next group
+
+    def clear(self) -> None:
+        """Forget what it added, so that it can be done again."""
+        self.outcome, self.part, self.added, self.waits = None, Group(), None, False
+        self.work.begun = None
+
+    def fail(self, error: Exception) -> None:
+        """Have it add nothing, and be told why."""
+        self.clear()
+        self.outcome, self.failed = explain_failure(error), True
+
+
 class Waiting:
     """Requests that wait: decisions, batches that have begun, and all others as they came."""
 
