@@ -348,11 +348,12 @@ class GeneralizedPosterior(CorrectsSkewness):
     def log_evidence(self) -> float:
         """Log p(y) of the approximation, or of the rows as they came where they are forgotten.
 
-        Of rows that came one after another both are the same. Flat directions have density 1.
+        The first rows of a stream are fitted together again. Flat directions have density 1.
         """
         if self.memory.forgets:
             return self.statistics.log_predictive
-        return self.statistics.log_sites + self.inner.log_evidence
+        again = self._fit_start_again()
+        return again.statistics.log_sites + again.inner.log_evidence
 
     @property
     def keeps_first_rows(self) -> bool:
