@@ -483,7 +483,7 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        if self.known.is_open(rows.y):
+        if self.known.flat_far_out or self.known.is_open(rows.y):
             self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)
@@ -528,7 +528,10 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             agreed = math.inf if rough or within else PRIOR_TOLERANCE
-            trial, fit = self._fit_given(rows, near, fit, agreed)
+            tried = self._fit_given(rows, near, fit, agreed)
+            if number and fit.fitted.averaged and not tried[1].fitted.averaged:
+                break  # averages have run away: the last ones are kept
+            trial, fit = tried
             sites = fit.fitted.sites
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
