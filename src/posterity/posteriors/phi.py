@@ -14,11 +14,12 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from posterity.evidence.secant import SecantSteps
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.averages import look
-from posterity.likelihoods.parameter import Parameter, average
+from posterity.likelihoods.parameter import MOST_SKEWED, Parameter, average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
@@ -191,7 +192,7 @@ class LearnedParameter(ApartFromCoefficients):
         if now.rows + now.n_recent < now.due:
             return now
         found = now._find(likelihood)
-        if found.sd < NARROW * self.sd:
+        if found.sd < NARROW * self.sd or abs(found.mean - self.mean) > FAR * self.sd:
             return found
         return replace(now, value=found.value, due=found.due)
 
@@ -261,7 +262,13 @@ class LearnedParameter(ApartFromCoefficients):
     def _log_density(self, likelihood: Likelihood, t: Array) -> Array:
         if not self.rows:
             return _get_prior(likelihood).log_density(t)
-        return -0.5 * (np.square((t - self.mean) / self.sd) + LOG_2PI) - math.log(self.sd)
+        # Of a gamma variable to a power, whose log has this mean and sd.
+        skewed = _get_prior(likelihood).exponent * self.sd
+        skewed = math.copysign(min(abs(skewed), MOST_SKEWED), skewed)
+        shape = 0.5 + skewed**-2.0
+        log = digamma(shape) + (t - self.mean) * skewed / self.sd
+        log_density = shape * log - np.exp(log) - gammaln(shape)
+        return np.asarray(log_density + math.log(abs(skewed) / self.sd))
 
     def _find(self, likelihood: Likelihood) -> Self:
         t = self._place(likelihood)
