@@ -60,8 +60,8 @@ FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.5
 # their likelihoods, and the others by their third moments: of coefficients so many rows; of new
 # rows, which may be many, only where a few rows make most of the skewness.
 MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
-# Sweeps in which sites agree, and to how much.
-MOST_SWEEPS, TOLERANCE = 200, 1e-4
+# Sweeps in which sites agree, to how much, and how far from what was learned, in its sds.
+MOST_SWEEPS, TOLERANCE, FARTHEST = 200, 1e-4, 1e3
 # Values in memory at once.
 AT_ONCE = 2**19
 # A node that weighs less is not read, and of a variance, a precision below 0 that is none.
@@ -229,6 +229,8 @@ class Hypothesis:
             eta, variance = learned + b @ mean, np.einsum("ij,ij->i", b @ covariance, b)
             tilted = _tilt(likelihood, rows, eta, variance, precision, shift)
             change = compute_change(eta, variance, tilted.mean, tilted.variance)
+            if np.abs(mean).max(initial=0.0) > FARTHEST:
+                return None  # where no likelihood has digits
             if change < TOLERANCE:
                 break
             step, last = (max(0.7 * step, 0.1) if change > last else step), change

@@ -483,7 +483,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        if self.known.flat_far_out or self.known.is_open(rows.y):
+        far = self.known.flat_far_out and self.approximation != "laplace"  # a mode is near
+        if far or self.known.is_open(rows.y):
             self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)
