@@ -213,7 +213,7 @@ class Predictive(KnownByCdf):
         return np.asarray(np.sum(shares * np.broadcast_to(below, (len(nodes), len(y))), axis=0))
 
     def _guess_rows(self, q: Array, mean: Array, std: Array) -> Array:
-        """Of a sum of normals the quantile that is farthest out as eta and noise share the score."""
+        """Of a sum of normals the one that is farthest out, as eta and noise share the score."""
         z, side = ndtri(q), np.where(q < 0.5, -1.0, 1.0)
         shared = self.likelihood.distribution(mean + std * z * EACH_WAY.real)
         return np.asarray(side * np.max(side * shared.ppf(ndtr(z * EACH_WAY.imag)), axis=0))
