@@ -529,7 +529,8 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             agreed = math.inf if rough or within else PRIOR_TOLERANCE
-            tried = self._fit_given(rows, near, fit, agreed)
+            with np.errstate(over="ignore"):  # of averages that run away
+                tried = self._fit_given(rows, near, fit, agreed)
             if number and fit.fitted.averaged and not tried[1].fitted.averaged:
                 break  # averages have run away: the last ones are kept
             trial, fit = tried
