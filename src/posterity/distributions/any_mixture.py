@@ -101,6 +101,13 @@ class AnyMixture(KnownByCdf):
         flat = np.broadcast_to(self.is_flat(), found.shape)
         return np.where(flat, np.where(q == 0.5, self._mean(), 0.5 * (least + most)), found)
 
+    def _guess(self, q: FloatArray) -> FloatArray:
+        guesses = [getattr(one, "_guess", one.ppf)(q) for one in self.components]
+        each = np.stack(np.broadcast_arrays(*guesses), axis=-1)
+        counts, outer = self.weights > 0.0, np.where(q < 0.5, -1.0, 1.0)
+        farthest = np.max(np.where(counts, outer[..., None] * each, -np.inf), axis=-1)
+        return np.where(q == 0.5, self._average(each), outer * farthest)
+
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         chosen = draw_components(rng, self.weights, size)
         draws = np.empty(size)

@@ -23,6 +23,7 @@ EXACT, ROUGH = 1e-13, 0.1
 # eighth (Takahasi and Mori 1974). Where every second one has another sum, as of hills apart, there
 # are more between these.
 FALL, STEP, AGREED = 0.125, 0.25, 0.001
+LEVELS = np.array([0.5 * FALL, 0.5, 1.0 - 0.5 * FALL])
 X = STEP * np.arange(-11.0, 12.0)
 SHIFTS = (0.5,), (0.25, 0.75), (0.125, 0.375, 0.625, 0.875)
 # Scores of counts are sums over so many at most, between these probabilities of the tails; and so
@@ -112,6 +113,10 @@ class KnownByCdf(RowDistribution):
     def _ppf(self, q: FloatArray) -> FloatArray:
         return self._solve(q, EXACT)
 
+    def _guess(self, q: FloatArray) -> FloatArray:
+        """Quantiles that only say where targets are dense."""
+        return self._solve(q, ROUGH)
+
     def _shortfall(self, level: FloatArray) -> FloatArray:
         """The quantile, and what is beyond it: the integral of the tail."""
         parts = [self] if len(self._blocks()) < 2 else [self[rows] for rows in self._blocks()]
@@ -136,8 +141,9 @@ class KnownByCdf(RowDistribution):
     def _excess(self, y: FloatArray) -> FloatArray:
         """E max(Y - y, 0)."""
         above = np.ones(np.shape(y))
-        reach, ends = self._reach(y, above), self._find_ends()
-        return self._integrate_tail(y, above, reach, ends, 0.0 * reach)[0]
+        reach = np.abs(self._guess(1.0 - FALL * (1.0 - self._cdf(y))) - y)
+        reach = np.where(np.isfinite(reach), reach, 0.0)
+        return self._integrate_tail(y, above, reach, self._find_ends(), 0.0 * reach)[0]
 
     def _score(self, y: FloatArray) -> FloatArray:
         """The integral of the squares of both tails at the middle, moved to y.
@@ -145,16 +151,21 @@ class KnownByCdf(RowDistribution):
         To move it changes it by |y - middle| less twice the integral of the tail between them.
         """
         with np.errstate(all="ignore"):
-            middle = self._solve(np.full(self.shape, 0.5), ROUGH)
-            both = np.array([-1.0, 1.0]).reshape(2, *(1,) * len(self.shape))
-            reach, ends = self._reach(middle, both), self._find_ends()
-            size = FALL * reach.sum(axis=0)
-            tails, squares = self._integrate_tail(middle, both, reach, ends, size)
-            above = y >= middle
-            beside, far = np.where(above, 1.0, -1.0), np.where(above, reach[1], reach[0])
-            beyond = self._integrate_tail(y, beside, far, ends, size)[0]
-            between = np.where(above, tails[1], tails[0]) - beyond
-            total = squares.sum(axis=0) + np.abs(y - middle) - 2.0 * between
+            low, middle, high = self._guess(LEVELS.reshape(3, *(1,) * len(self.shape)))
+            reach = np.array([middle - low, high - middle])
+            below, above = np.where(np.isfinite(reach), reach, 0.0)
+            middle, below, above = np.broadcast_arrays(middle, below, above, y)[:3]
+            far = np.where(y >= middle, above, below)
+            side = [-1.0 + 0.0 * y, 1.0 + 0.0 * y, np.where(y >= middle, 1.0, -1.0)]
+            tails, squares = self._integrate_tail(
+                np.stack([middle, middle, y]),
+                np.stack(side),
+                np.stack([below, above, far]),
+                self._find_ends(),
+                FALL * (below + above),
+            )
+            between = np.where(y >= middle, tails[1], tails[0]) - tails[2]
+            total = squares[0] + squares[1] + np.abs(y - middle) - 2.0 * between
         unbounded = self.is_flat() | np.isnan(total)
         return np.where(unbounded & ~np.isnan(y), np.inf, total)
 
@@ -162,13 +173,6 @@ class KnownByCdf(RowDistribution):
         """Probability beyond y: above where ``side`` is 1, up to it where that is -1."""
         below = self._cdf(y)
         return np.where(side > 0.0, 1.0 - below, below)
-
-    def _reach(self, y: FloatArray, side: FloatArray) -> FloatArray:
-        """How far from y the tail beyond it falls to an eighth, nearly."""
-        left = FALL * self._tail(y, side)
-        found = self._solve(np.where(side > 0.0, 1.0 - left, left), ROUGH)
-        reach = np.abs(found - y)
-        return np.where(np.isfinite(reach), reach, 0.0)
 
     def _find_ends(self) -> FloatArray:
         """The least and the largest number, (2, n)."""
@@ -245,7 +249,7 @@ class CountsKnownByCdf(CountDistribution, KnownByCdf):
         """
         ends = np.array([LEAST_TAIL, 1.0 - LEAST_TAIL]).reshape(2, *(1,) * len(self.shape))
         with np.errstate(all="ignore"):
-            low, high = np.broadcast_to(self._ppf(ends), (2, *self.shape))
+            low, high = np.broadcast_to(self._guess(ends), (2, *self.shape))
             few = np.isfinite(low) & (high - low < MOST_COUNTS)
             first, span = np.where(few, low, 0.0), np.where(few, high - low, 0.0) + 2.0
             counts = np.arange(span.max(initial=0.0)).reshape(-1, *(1,) * len(self.shape))

@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from posterity.aliases import Array
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.bent_log import make_bent_log
+from posterity.distributions.expected import expect
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.generalized._relativities import HasRelativities
 from posterity.generalized._survival import PredictsSurvival
@@ -192,6 +193,9 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
     def predict(self, X: Any, *, offset: ArrayLike | None = None) -> Array:
         """(n,) expected targets: the mean of :meth:`predict_distribution`.
 
+        Where that is infinite, as of counts of which hardly anything is known, or of log-logistic
+        lifetimes of a shape of 1 or less, it is the median.
+
         Examples
         --------
         >>> from posterity.likelihoods import Gaussian
@@ -199,7 +203,7 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
         >>> model.fit([[0], [1], [2]], [1, 3, 5]).predict([[3]], offset=0.5).round(6)
         array([7.5])
         """
-        return np.asarray(self._predictive(X, offset).mean())
+        return expect(self._predictive(X, offset))
 
     def predict_distribution(self, X: Any, *, offset: ArrayLike | None = None) -> Any:
         """Distribution of new targets, integrated over the posterior: one a row of ``X``.
@@ -306,7 +310,7 @@ class GeneralizedRegression(HasRelativities, RegressorMixin, GeneralizedModel):
         model = self if self._posterior_or_none is not None else self._make_from_row(x)
         posterior: Any = model._posterior
         columns, offsets = model._columns(model._path.values(x)), model._eta_offsets(offset, 1)
-        return float(posterior.predictive(columns, offsets).mean()[0])
+        return float(expect(posterior.predictive(columns, offsets))[0])
 
     # ---- inner -----------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ class VonMises(ParametricLikelihood):
     parameter: ClassVar[Parameter] = Parameter(
         "concentration", stats.norm(MEAN, SD).logpdf, ENDS, power=-1.0
     )
+    flat_far_out: ClassVar[bool] = True
 
     concentration: float | None = None
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betainc, expit, gammaln, ndtr, pdtr, pdtrc
+from scipy.special import betainc, expit, gammaln, ndtr, ndtri, pdtr, pdtrc
 
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.distributions.known_by_cdf import solved_quantile
@@ -29,8 +29,9 @@ Array = NDArray[np.float64]
 
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0
-# A negative binomial of a smaller size is 0.
-LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e20
+# A negative binomial of a smaller size is 0; one of a larger size is normal to six digits, as a
+# count of so large a rate is, where SciPy's functions have no digits, or end the process.
+LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e12
 # Standard deviations from its mean beyond which no count is looked for.
 FURTHEST = 40.0
 # Beyond it not every whole number is a float.
@@ -117,7 +118,7 @@ class Poisson(Counts):
 
     def distribution(self, eta: Array) -> Any:
         """Poisson of the rate exp(eta)."""
-        return freeze(stats.poisson, _rate(eta))
+        return freeze(poisson, _rate(eta))
 
     def predictive(self, mean: Array, variance: Array) -> PoissonLogNormal:
         """Return predictions of counts whose log rate is uncertain."""
@@ -278,6 +279,18 @@ class LinearNegativeBinomial(ParametricLikelihood, Counts):
         """Negative binomial of the mean exp(eta)."""
         size = np.maximum(_rate(eta) / self.known, LEAST_SIZE)
         return freeze(negative_binomial, size, 1.0 / (1.0 + self.known))
+
+
+class PoissonOfAnyRate(type(stats.poisson)):  # type: ignore[misc]
+    """SciPy's, with quantiles of large rates, too."""
+
+    def _ppf(self, q: Array, rate: Array) -> Array:
+        large = rate > LARGEST_SIZE
+        normal = np.rint(rate + np.sqrt(rate) * ndtri(q))
+        return np.where(large, normal, super()._ppf(q, np.where(large, 1.0, rate)))
+
+
+poisson = PoissonOfAnyRate(name="poisson")
 
 
 class SearchedNegativeBinomial(type(stats.nbinom)):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,8 @@ class InverseGaussian(PowerOfMean):
     >>> model.coef_.round(1), model.likelihood_parameters_["dispersion"].mean().round(1)
     (array([0.5]), np.float64(0.2))
     """
+
+    flat_far_out: ClassVar[bool] = True
 
     dispersion: float | None = None
 

@@ -78,6 +78,8 @@ class Likelihood:
     is_gaussian: ClassVar[bool] = False
     # True if the log density has a kink, and so no useful curvature: moments only.
     kinked: ClassVar[bool] = False
+    # True if no target rules out an eta that is far away: a flat prior would leave all of them.
+    flat_far_out: ClassVar[bool] = False
     # Targets without a most probable eta, as a warning says it.
     without_maximum: ClassVar[str] = "targets that are the likelier the larger, or smaller, eta is"
     # How many numbers a target consists of: targets are (n,) for one, and (n, k) for k.

@@ -62,7 +62,19 @@ class LogLogistic(ShapedLifetime):
 
     def distribution(self, eta: Array) -> Any:
         """Log-logistic of this shape and the median exp(eta)."""
-        return freeze(stats.fisk, self.known, scale=as_scale(eta))
+        return freeze(log_logistic, self.known, scale=as_scale(eta))
+
+
+class HeavyLogLogistic(type(stats.fisk)):  # type: ignore[misc]
+    """SciPy's, whose mean and variance are infinite where SciPy says that they are no numbers."""
+
+    def _stats(self, shape: Array) -> tuple[Array, Array, Array, Array]:
+        mean, variance, *others = super()._stats(shape)
+        with_mean, with_variance = shape > 1.0, shape > 2.0
+        return np.where(with_mean, mean, np.inf), np.where(with_variance, variance, np.inf), *others
+
+
+log_logistic = HeavyLogLogistic(a=0.0, name="log_logistic")
 
 
 @dataclass(frozen=True)

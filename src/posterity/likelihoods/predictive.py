@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from posterity.distributions.any_mixture import (
     AnyCounts,
@@ -37,6 +38,8 @@ ONE_NODE, ONE_SHARE = np.zeros((1, 1)), np.ones((1, 1))
 # reach no tail agree on it, too: a rule says nothing of less than the share of its last node.
 RULES = (*(make_quadrature_rule(k) for k in (5, 9, 17)), (NODES[:, 0], SHARES[:, 0]))
 AGREED, AGREED_SHARE, LEAST_TAIL = 1e-7, 0.01, 1e-10
+# Ways in which eta, which may lower targets, and noise share a score: points of half a circle.
+EACH_WAY = np.exp(1j * np.linspace(0.0, np.pi, 9))[:, None]
 BLOCK_ROWS = 1024
 LEEWAY = 1e-9
 
@@ -130,6 +133,9 @@ class Predictive(KnownByCdf):
         ends = np.where(q < 0.5, -np.inf, np.where(q > 0.5, np.inf, self.eta_mean))
         return self._each(partial(type(self)._quantile, slack=slack), q, ends)
 
+    def _guess(self, q: Array) -> Array:
+        return self._each(type(self)._guess_rows, q, self.eta_mean)
+
     def _draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> Array:
         eta = self.eta_mean + np.sqrt(self.eta_variance) * rng.standard_normal(size)
         return np.asarray(
@@ -206,6 +212,12 @@ class Predictive(KnownByCdf):
         below = self.likelihood.distribution(mean + std * nodes).cdf(y)
         return np.asarray(np.sum(shares * np.broadcast_to(below, (len(nodes), len(y))), axis=0))
 
+    def _guess_rows(self, q: Array, mean: Array, std: Array) -> Array:
+        """Of a sum of normals the one that is farthest out, as eta and noise share the score."""
+        z, side = ndtri(q), np.where(q < 0.5, -1.0, 1.0)
+        shared = self.likelihood.distribution(mean + std * z * EACH_WAY.real)
+        return np.asarray(side * np.max(side * shared.ppf(ndtr(z * EACH_WAY.imag)), axis=0))
+
     def _quantile(self, q: Array, mean: Array, std: Array, slack: float) -> Array:
         """Least target whose probability is at least q, or one near.
 
@@ -215,6 +227,8 @@ class Predictive(KnownByCdf):
             observed = self.likelihood.distribution(mean + std * nodes)
             ends = np.broadcast_to(observed.ppf(q), (len(nodes), len(mean)))
             least, most = np.min(ends, axis=0), np.max(ends, axis=0)
+            if not np.any((q > 0.0) & (q < 1.0)):
+                return np.where(q == 0.0, least, most)
             under = np.nextafter(least - self._unit, -np.inf)  # there may be a mass at the least
             below, above = (self._probability(end, mean, std) for end in (under, most))
             if np.all((below <= q + LEEWAY) & (above >= q - LEEWAY)):

@@ -13,6 +13,7 @@ import numpy as np
 from posterity.aliases import Array, Indices
 from posterity.distributions import Normal
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.expected import expect
 from posterity.distributions.mixing import mix_predictions
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.transformed import Transformed
@@ -114,12 +115,8 @@ class TermRows(TermParameters, ExactModel):
         return interval_ends(predict_targets_or_means(self, cast(Any, X), of, {}), level)
 
     def expect(self, X: DesignRows) -> Array:
-        """(n,) expected targets: where these are not finite, of the mean eta."""
-        expected = np.asarray(self.predict_distribution(X).mean())
-        finite = np.isfinite(expected)
-        if finite.all():
-            return expected
-        return np.where(finite, expected, self._observed.mean(self._match_eta(X)[0]))
+        """(n,) expected targets, or medians where these are infinite."""
+        return expect(self.predict_distribution(X))
 
     @property
     def sign(self) -> float:

@@ -60,8 +60,8 @@ FEW_OF_ETA, MANY_OF_ETA, FEW_OF_ETA_BELOW = 9, 21, 0.5
 # their likelihoods, and the others by their third moments: of coefficients so many rows; of new
 # rows, which may be many, only where a few rows make most of the skewness.
 MOST_CORRECTING, FEW_CORRECTING, MOST_OF_IT = 100, 24, 0.9
-# Sweeps in which sites agree, and to how much.
-MOST_SWEEPS, TOLERANCE = 200, 1e-4
+# Sweeps in which sites agree, to how much, and how many times as narrow as what was learned.
+MOST_SWEEPS, TOLERANCE, NARROWEST = 200, 1e-4, 1e6
 # Values in memory at once.
 AT_ONCE = 2**19
 # A node that weighs less is not read, and of a variance, a precision below 0 that is none.
@@ -220,8 +220,8 @@ class Hypothesis:
         precision, shift, step, last = begin.precision, begin.shift, 1.0, math.inf
         for _ in range(MOST_SWEEPS):
             root = _find_root(known + (b.T * precision) @ b)
-            if root is None:
-                return None
+            if root is None or np.diagonal(root).max(initial=0.0) > NARROWEST:
+                return None  # no posterior, or one where no likelihood has digits
             inverse = solve_triangle(root, np.eye(len(root)), lower=True)
             covariance = inverse.T @ inverse
             pull = towards + b.T @ (shift - precision * learned)

@@ -348,11 +348,12 @@ class GeneralizedPosterior(CorrectsSkewness):
     def log_evidence(self) -> float:
         """Log p(y) of the approximation, or of the rows as they came where they are forgotten.
 
-        Of rows that came one after another both are the same. Flat directions have density 1.
+        The first rows of a stream are fitted together again. Flat directions have density 1.
         """
         if self.memory.forgets:
             return self.statistics.log_predictive
-        return self.statistics.log_sites + self.inner.log_evidence
+        again = self._fit_start_again()
+        return again.statistics.log_sites + again.inner.log_evidence
 
     @property
     def keeps_first_rows(self) -> bool:
@@ -482,7 +483,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _together(self, rows: SiteRows, near: Any = None) -> None:
         """Learn rows together; the search for the parameter begins ``near``."""
-        if self.known.is_open(rows.y):
+        far = self.known.flat_far_out and self.approximation != "laplace"  # a mode is near
+        if far or self.known.is_open(rows.y):
             self._close(rows)  # a flat prior would leave nothing that ends
         if self.statistics.phi is None:
             fit = self._fit_sites(rows)
@@ -527,7 +529,11 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             agreed = math.inf if rough or within else PRIOR_TOLERANCE
-            trial, fit = self._fit_given(rows, near, fit, agreed)
+            with np.errstate(over="ignore"):  # of averages that run away
+                tried = self._fit_given(rows, near, fit, agreed)
+            if number and fit.fitted.averaged and not tried[1].fitted.averaged:
+                break  # averages have run away: the last ones are kept
+            trial, fit = tried
             sites = fit.fitted.sites
             # Equal rows are others to each other.
             precision = sites.precision / np.maximum(rows.weights, 1.0)

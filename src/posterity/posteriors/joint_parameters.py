@@ -37,6 +37,8 @@ Array = NDArray[np.float64]
 # In standard deviations: the distance of values of t at which averages over three of them are
 # exact to the fifth power, the longest step of all, and the change at which they agree.
 REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
+# In standard deviations before data, where a search does not begin that need not.
+FAR_OUT = 2.0
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
 LEAST_PRECISION, MOST_TAKEN = 0.25, 1.0 - 1e-9
 # Of a log, where u takes all that the rows say: beyond, parameters would have no floats.
@@ -100,6 +102,11 @@ class JointParameters(ApartFromCoefficients):
     def n_missing(self) -> int:
         """The number of rows still to come before other values are in force."""
         return max(int(self.due - self.rows), 1)
+
+    def search_from(self, prior: Self) -> Self:
+        """Where a fit begins, unless that is far out, where rows before may have held it."""
+        away = np.abs(self.mean - prior.mean) / np.sqrt(np.diag(prior.covariance))
+        return self if away.max(initial=0.0) < FAR_OUT else prior
 
     def compile_nodes(self, likelihood: Likelihood) -> None:
         """None: it asks for slopes, too."""

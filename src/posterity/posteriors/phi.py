@@ -14,11 +14,12 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma, gammaln
 
 from posterity.evidence.secant import SecantSteps
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.averages import look
-from posterity.likelihoods.parameter import Parameter, average
+from posterity.likelihoods.parameter import MOST_SKEWED, Parameter, average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
@@ -35,8 +36,9 @@ NARROW, NARROW_FIT, FAR, LEAST_STEPS = 0.35, 0.5, 1.5, 0.3
 LONG_WAY = 2.5  # of a log, between two rounds
 BENT = 0.2  # what a square of standard deviations times one may be, for a log to be a parabola
 MOST_ROUNDS = 30
-# The standard deviation of a log that is known well.
-WELL_KNOWN = 0.3
+# The standard deviation of a log that is known well, and the most that one row tells of it: 1.8 of
+# the shape of lifetimes, and 1/2 to 1 of other logs.
+WELL_KNOWN, MOST_TOLD = 0.3, 2.0
 # Values in force agree: relative to one, or to what is known.
 TOLERANCE, SHARE_OF_SD = 1e-4, 3e-3
 # Of a value, what moves no coefficient; and of what is known, what the next change may be then.
@@ -157,8 +159,12 @@ class LearnedParameter(ApartFromCoefficients):
         return np.full((1, 1), self.sd**2)
 
     def search_from(self, prior: Self) -> Self:
-        """Where a fit begins, unless it is known well: of two solutions a wide one holds itself."""
-        return self if self.sd < WELL_KNOWN else prior
+        """Where a fit begins, unless it is known well: of two solutions a wide one holds itself.
+
+        So does one that a surprising row made narrower than so many rows can.
+        """
+        least = MOST_TOLD * (self.rows + self.n_recent)
+        return self if self.sd < WELL_KNOWN and least * self.sd**2 > 1.0 else prior
 
     def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
         """Return True if sites found under ``last`` need not be found again; or within some sds.
@@ -186,7 +192,7 @@ class LearnedParameter(ApartFromCoefficients):
         if now.rows + now.n_recent < now.due:
             return now
         found = now._find(likelihood)
-        if found.sd < NARROW * self.sd:
+        if found.sd < NARROW * self.sd or abs(found.mean - self.mean) > FAR * self.sd:
             return found
         return replace(now, value=found.value, due=found.due)
 
@@ -256,7 +262,13 @@ class LearnedParameter(ApartFromCoefficients):
     def _log_density(self, likelihood: Likelihood, t: Array) -> Array:
         if not self.rows:
             return _get_prior(likelihood).log_density(t)
-        return -0.5 * (np.square((t - self.mean) / self.sd) + LOG_2PI) - math.log(self.sd)
+        # Of a gamma variable to a power, whose log has this mean and sd.
+        skewed = _get_prior(likelihood).exponent * self.sd
+        skewed = math.copysign(min(abs(skewed), MOST_SKEWED), skewed)
+        shape = 0.5 + skewed**-2.0
+        log = digamma(shape) + (t - self.mean) * skewed / self.sd
+        log_density = shape * log - np.exp(log) - gammaln(shape)
+        return np.asarray(log_density + math.log(abs(skewed) / self.sd))
 
     def _find(self, likelihood: Likelihood) -> Self:
         t = self._place(likelihood)
