@@ -560,14 +560,12 @@ class GeneralizedPosterior(CorrectsSkewness):
         model = SiteModel(self.known, self.approximation)
         with np.errstate(over="ignore"):  # of averages that run away
             trial, fitted = fit_sites_together(self.inner, model, rows, *how)
-        log_evidence = self.log_evidence if math.isfinite(self.log_evidence) else 0.0
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
         self.statistics.together = self.statistics.seen if first else -1.0
         self.statistics.at_mode = self.approximation == "laplace" or not fitted.averaged
         self.statistics.averaged = fitted.averaged
-        self.statistics.log_predictive += self.log_evidence - log_evidence
         return NearFit(fitted, rows, trial.factor)
 
 
