@@ -529,8 +529,7 @@ class GeneralizedPosterior(CorrectsSkewness):
             near, steps = few.statistics.phi, steps.restart()
         for number in range(MOST_ROUNDS):
             agreed = math.inf if rough or within else PRIOR_TOLERANCE
-            with np.errstate(over="ignore"):  # of averages that run away
-                tried = self._fit_given(rows, near, fit, agreed)
+            tried = self._fit_given(rows, near, fit, agreed)
             if number and fit.fitted.averaged and not tried[1].fitted.averaged:
                 break  # averages have run away: the last ones are kept
             trial, fit = tried
@@ -559,7 +558,8 @@ class GeneralizedPosterior(CorrectsSkewness):
 
     def _fit_sites(self, rows: SiteRows, *how: Any) -> NearFit:
         model = SiteModel(self.known, self.approximation)
-        trial, fitted = fit_sites_together(self.inner, model, rows, *how)
+        with np.errstate(over="ignore"):  # of averages that run away
+            trial, fitted = fit_sites_together(self.inner, model, rows, *how)
         first = self.statistics.seen == 0.0
         self.inner.copy_from(trial)
         self._count(rows, fitted.sites.precision, fitted.log_scale)
