@@ -68,6 +68,27 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
     return np.asarray(total)
 
 
+def bend_products(matrix: Array, step: Array, change: Array) -> Array:
+    """The positive matrix near this one that turns ``step`` (p,) into ``change`` (p,).
+
+    By which a slope changed over a step: Broyden, Fletcher, Goldfarb and Shanno's (1970). The same
+    matrix where the slope did not fall.
+
+    Examples
+    --------
+    >>> bend_products(np.eye(2), np.array([1.0, 0.0]), np.array([3.0, 0.0]))
+    array([[3., 0.],
+           [0., 1.]])
+    """
+    pulled = matrix @ step
+    expected, found = float(step @ pulled), float(step @ change)
+    if min(expected, found) <= 0.0:
+        return matrix
+    bent = matrix + np.outer(change, change / found)
+    bent -= np.outer(pulled, pulled / expected)
+    return bent
+
+
 def solve(matrix: Array, right: Array) -> Array | None:
     """The solution for a symmetric matrix (p, p); None where that is nearly singular.
 
