@@ -45,9 +45,10 @@ SLOWEST = 0.25
 class Convergence(NamedTuple):
     """Where a search for prior and mode ends.
 
-    That is at a squared decrement, by a curvature found no further away in eta, once the prior has
-    changed by no more than ``change``, and by products of this condition. Coefficients may be so
-    far ``apart`` from the mode where they choose a prior.
+    That is at a squared decrement, once the prior has changed by no more than ``change``, and by
+    products of this condition. Coefficients may be so far ``apart`` from the mode where they choose
+    a prior. The curvature was found no further away in ``eta``, times the root of the number of
+    rows: a sum over them changes by less, the more there are.
     """
 
     decrement: float
@@ -61,8 +62,8 @@ class Convergence(NamedTuple):
 # an answer: what is left is the square of this.
 THINNED = Convergence(0.1, math.inf, 0.1, math.inf)
 MANY = Convergence(1e-3, math.inf, 0.3, 1.0)
-FEW = Convergence(1e-8, 3e-3, PRIOR_TOLERANCE, math.inf)
-ANSWER = Convergence(1e-8, 1e-3, PRIOR_TOLERANCE, 1.0, CONDITION)
+FEW = Convergence(1e-8, 2e-5, PRIOR_TOLERANCE, math.inf)
+ANSWER = Convergence(1e-8, 2e-5, PRIOR_TOLERANCE, 1.0, CONDITION)
 
 
 class WarmStart(NamedTuple):
@@ -155,7 +156,8 @@ def search_near_mode(
     search = ModeSearch(begun.prior, likelihood, rows, before.intercept)
     search.curvature, begun = begun.curvature, begun.restart(before.learns_prior)
     here = search.look(search.first() if begun.start is None else begun.start)
-    last, move, farthest = math.inf, 0.0, min(close.eta, SAME_CURVATURE_MOVE)
+    most = min(close.eta * math.sqrt(len(rows)), SAME_CURVATURE_MOVE)
+    last, move, farthest = math.inf, 0.0, most
     for _ in range(MOST_ROUNDS):
         search.bend(here, farthest)
         begun = begun._replace(start=here.w, curvature=search.curvature)
@@ -178,9 +180,9 @@ def search_near_mode(
         there, _, moved = search.search(here, wanted, search.value(here), decrement)
         if not moved:
             return None
-        search.learn_step(here, there, close.eta)
+        search.learn_step(here, there, most)
         move = find_largest_move(here.eta, there.eta)
-        here, last, farthest = there, decrement, min(close.eta, SAME_CURVATURE_MOVE)
+        here, last, farthest = there, decrement, most
     return None
 
 
