@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
-from posterity.factor.gram import bend_products, solve
+from posterity.factor.gram import CONDITION, bend_products, solve
 from posterity.factor.rows import SiteRows
+from posterity.factor.sites import summarize_sites
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._mixing import Mixing
@@ -227,7 +228,9 @@ def average_near_mode(
         sites = _follow_mean(inner, likelihood, rows, near, variance)
         if sites is None:
             return None
-        near = _learn(inner, rows, sites)
+        target = _compute_targets(sites, rows)[:, 0]
+        of_sites = summarize_sites(rows.X, sites[0], target, inner.intercept, CONDITION)
+        near = learn_near_mode(inner, rows, of_sites)
         (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
         now = _average(middle.prior, likelihood, rows, sites, middle.factor, mean, variance)
         p = inner.n_coefficients

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.factor.gram import ROUGH_CONDITION, Products
+from posterity.factor.gram import ROUGH_CONDITION
 from posterity.factor.rows import SiteRows
-from posterity.likelihoods import Likelihood, Sites
+from posterity.factor.sites import summarize_sites
+from posterity.likelihoods import Likelihood
 from posterity.posteriors._averaged_fit import (
     MOST_PRIOR_ROUNDS,
     SMALL_VARIANCE,
@@ -56,8 +57,6 @@ Array = NDArray[np.float64]
 THINNED_TOLERANCE, ROUGH_TOLERANCE = 3e-2, 1e-3
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
-# Values in rows from which their products take less time than their rotations.
-MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from, and of one whose likelihood still moves.
 START_DECREMENT, ROUGH_DECREMENT = 1e-12, 1e-6
 
@@ -240,7 +239,8 @@ def _alternate_prior_and_mode(
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
-        under, of_sites = begun, _summarize_sites(before, fitted.sites, rows)
+        under, sites = begun, (fitted.sites.precision, fitted.sites.target - rows.offsets)
+        of_sites = summarize_sites(rows.X, *sites, before.intercept, ROUGH_CONDITION)
         begun = begun.continue_from(before, of_sites, fitted.coefficients, fitted.curvature, rows)
         if settled and not model.at_mode:
             begun = begun._replace(sites=fitted.sites)
@@ -253,19 +253,6 @@ def _alternate_prior_and_mode(
         if (agree and close) or begun.is_stalled:
             break
     return replace(fitted, settled=settled and fitted.settled), begun
-
-
-def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> Factor:
-    """A factor of the site rows alone; of many rows by products, where these have the digits."""
-    target, precision = sites.target - rows.offsets, sites.precision
-    if rows.X.size >= MANY_VALUES:
-        products = Products.of(rows.X, target, precision, intercept=before.intercept)
-        triangle = products.triangle(ROUGH_CONDITION)
-        if triangle is not None:
-            return Factor.of(triangle, float(np.sum(precision)))
-    factor = Factor(before.n_coefficients)
-    factor.append(rows.X, target[:, None], precision, intercept=before.intercept)
-    return factor
 
 
 def _fit_under_prior(
