@@ -174,10 +174,7 @@ def _begin(
         found = search_near_mode(inner, model.likelihood, few, begun, THINNED)
     if found is None:
         found = _alternate_prior_and_mode(inner, model, few, begun, THINNED_TOLERANCE)[1]
-    near_mode = found.curvature
-    if near_mode is not None and found.start is not None:
-        near_mode = near_mode.at(rows, found.start, inner.intercept)
-    return found._replace(curvature=near_mode, sites=None)
+    return found._replace(curvature=found.curvature and found.curvature.of_some(), sites=None)
 
 
 def _search_from_mode(

@@ -57,9 +57,9 @@ class Curvature:
     ended: Look | None = None
     is_exact: bool = True
 
-    def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
-        """The same for other rows like these, where the mode is near these coefficients."""
-        return replace(self, eta=compute_eta(rows, w, intercept), ended=None, is_exact=False)
+    def of_some(self) -> Self:
+        """The same for all of the rows, of which these are some: eta is where they look first."""
+        return replace(self, eta=np.empty(0), ended=None, is_exact=False)
 
 
 def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
@@ -243,6 +243,8 @@ class ModeSearch:
             density, half = density + values[0], half + values[1]
             slope[first:] += pull[part] @ rows.X[part]
         slope[:first] = np.sum(pull)
+        if self.curvature is not None and len(self.curvature.eta) < n:
+            self.curvature = replace(self.curvature, eta=eta)
         return Look(w, eta, precision, pull, half, density, slope)
 
     def _say(self, eta: Array, part: slice, precision: Array, pull: Array) -> tuple[float, float]:
