@@ -132,7 +132,7 @@ def fit_sites_together(
     if searched is None:
         fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, roughly)
     else:
-        begun, rough = searched, agreed == math.inf
+        begun = searched
         fitted = _fit_under_prior(begun, model, rows, inner.intercept, 0.0, rough)
     if model.averages:
         if fitted.converged:
