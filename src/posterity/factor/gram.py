@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
-from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads, run_together, split_rows
+from posterity.factor.parallel import (
+    FEW_COLUMNS,
+    limit_blas_threads,
+    run_in_parallel,
+    run_together,
+    split_rows,
+)
 from posterity.kernel import add_products
 from posterity.kernel.columns import Columns
 
@@ -21,6 +27,8 @@ Array = NDArray[np.float64]
 
 # Rows multiplied together, or values where that is more: their scaled copy stays in the cache.
 BLOCK, BLOCK_VALUES = 1024, 2**16
+# Parts of rows that cores add up: each has so many blocks at least.
+MOST_PARTS, BLOCKS_A_PART = 32, 4
 # Smallest share of a column's square that earlier columns may leave: less has too few digits.
 DEPENDENT_SHARE = 1e-8
 # Condition of a scaled matrix of products up to which its triangle is right to 12 digits, and to 8.
@@ -39,7 +47,7 @@ Triangle = tuple[Array, Array, Array]
 def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
     """(p, p) sum of w x x' over the rows ``X`` (n, m), a 1 before each where there is an intercept.
 
-    Large blocks use every core.
+    Large blocks use every core, and their sums are the same on any number of them.
 
     Examples
     --------
@@ -47,11 +55,13 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
     array([[1.5, 2.5],
            [2.5, 5.5]])
     """
-    first = int(intercept)
-    parts = split_rows(len(X), X.shape[1] + 1)
-    sums = [np.zeros((X.shape[1] + first, X.shape[1] + first)) for _ in parts]
+    first, width = int(intercept), X.shape[1] + 1
+    most = max(min(MOST_PARTS, len(X) // (BLOCKS_A_PART * BLOCK)), 1)
+    parts = split_rows(len(X), width, most)
+    sums = np.zeros((len(parts), X.shape[1] + first, X.shape[1] + first))
 
-    def add(total: Array, part: slice) -> None:
+    def add(number: int) -> None:
+        total, part = sums[number], parts[number]
         size = max(BLOCK, BLOCK_VALUES // max(X.shape[1], 1))
         for start in range(part.start, part.stop, size):
             rows = slice(start, min(start + size, part.stop))
@@ -61,11 +71,32 @@ def gram(X: Array, weights: Array, *, intercept: bool) -> Array:
         total[:first, :first] = np.sum(weights[part])
 
     with limit_blas_threads(X.shape[1]):
-        run_together(add, sums, parts)
-    total = np.sum(sums, axis=0) if len(sums) > 1 else sums[0]
+        run_in_parallel(add, range(len(parts)), len(X) * width * width)
+    total = sums.sum(axis=0)
     if intercept:
         total[1:, 0] = total[0, 1:]
     return np.asarray(total)
+
+
+def bend_products(matrix: Array, step: Array, change: Array) -> Array:
+    """The positive matrix near this one that turns ``step`` (p,) into ``change`` (p,).
+
+    By which a slope changed over a step: Broyden, Fletcher, Goldfarb and Shanno's (1970). The same
+    matrix where the slope did not fall.
+
+    Examples
+    --------
+    >>> bend_products(np.eye(2), np.array([1.0, 0.0]), np.array([3.0, 0.0]))
+    array([[3., 0.],
+           [0., 1.]])
+    """
+    pulled = matrix @ step
+    expected, found = float(step @ pulled), float(step @ change)
+    if min(expected, found) <= 0.0:
+        return matrix
+    bent = matrix + np.outer(change, change / found)
+    bent -= np.outer(pulled, pulled / expected)
+    return bent
 
 
 def solve(matrix: Array, right: Array) -> Array | None:

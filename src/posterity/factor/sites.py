@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 
 from posterity import kernel
 from posterity.factor.factor import Factor
+from posterity.factor.gram import Products
 from posterity.factor.rows import SiteRows
 from posterity.factor.usable import check_rows
 
 Array = NDArray[np.float64]
+
+# Values in rows from which their products take less time than their rotations.
+MANY_VALUES = 2**16
 
 
 class SiteCode(NamedTuple):
@@ -33,6 +37,26 @@ class OneStepSites:
     log_normalizer: Array
     precision: Array
     target: Array
+
+
+def summarize_sites(
+    X: Array, precision: Array, target: Array, intercept: bool, condition: float
+) -> Factor:
+    """A factor of site rows; of many by products, unless their condition is beyond this one.
+
+    Examples
+    --------
+    >>> one = summarize_sites(np.ones((2, 1)), np.ones(2), np.array([1.0, 2.0]), False, 1e3)
+    >>> one.coefficients(), one.count
+    (array([[1.5]]), 2.0)
+    """
+    if X.size >= MANY_VALUES:
+        triangle = Products.of(X, target, precision, intercept=intercept).triangle(condition)
+        if triangle is not None:
+            return Factor.of(triangle, float(np.sum(precision)))
+    factor = Factor(X.shape[1] + int(intercept))
+    factor.append(X, target[:, None], precision, intercept=intercept)
+    return factor
 
 
 def learn_sites(

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
+from posterity.factor.gram import CONDITION, bend_products, solve
 from posterity.factor.rows import SiteRows
+from posterity.factor.sites import summarize_sites
 from posterity.kernel import Mixing, measure_round
 from posterity.likelihoods import Likelihood, Sites
 from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
-from posterity.posteriors._turns import count_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
@@ -39,9 +40,6 @@ SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
 # the rows do not identify the scale of coefficients.
 LITTLE_INFORMATION, LARGEST_SPREAD = 2.0, 20.0
-# Standard deviation of a coefficient's part of eta that rows leave at the mode, which averages and
-# their priors then search for from there, if that of most is known.
-OPEN_SPREAD, KNOWN_SPREAD = 2.0, 0.5
 # Rare events may leave variances at the mode beyond all averages: above this, the search may start
 # from a mode under another prior.
 LARGEST_VARIANCE = 4.0
@@ -55,9 +53,11 @@ RUNAWAY, FARTHEST = 1e4, 12.0
 SMALL_VARIANCE, SMALL_CHANGE = 0.03, 0.03
 # Below this variance, sites follow the mean as Newton's steps do.
 NEAR_VARIANCE = 0.3
+# A number of rows beyond which floats have gaps.
+MOST_ROWS = 2.0**53
 # Passes over the rows at most, and the tolerances of the mean's last move in standard deviations
-# and of the precision's share.
-MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 1e-3, 1e-2
+# and, of each coefficient, of the move that is left and of the precision's share.
+MOST_PASSES, PASS_TOLERANCE, NEAR_MOVE, NEAR_SPREAD = 20, 1e-4, 3e-4, 1e-3
 
 
 class Averages(NamedTuple):
@@ -189,7 +189,7 @@ def learn_near_mode(inner: LinearPosterior, rows: SiteRows, of_sites: Factor) ->
     """A copy of ``inner`` that knows the rows by this factor of their sites."""
     trial = inner.copy()
     known = inner.without_prior().factor.combine(of_sites)
-    trial.keep(known, -count_rows(rows.weights, len(rows)))
+    trial.keep(known, -round(min(rows.total, MOST_ROWS)))
     return trial
 
 
@@ -208,10 +208,15 @@ def average_near_mode(
         return None
     for _ in range(MOST_PRIOR_ROUNDS):
         sites = _follow_mean(inner, likelihood, rows, near, variance)
-        near = _learn(inner, rows, sites)
+        if sites is None:
+            return None
+        target = _compute_targets(sites, rows)[:, 0]
+        of_sites = summarize_sites(rows.X, sites[0], target, inner.intercept, CONDITION)
+        near = learn_near_mode(inner, rows, of_sites)
         (mean, variance), middle = near.linear_moments(rows.X), _get_middle(near)
         now = _average(likelihood, rows, sites, middle.factor, mean, variance)
-        if now.move < NEAR_MOVE and now.spread < NEAR_SPREAD:
+        p = inner.n_coefficients
+        if now.move < NEAR_MOVE * math.sqrt(p) and now.spread < NEAR_SPREAD * p:
             return near, _finish(now, Fitted(now.wanted, 0.0, near.coefficients(), converged=True))
     return None
 
@@ -222,28 +227,36 @@ def _follow_mean(
     rows: SiteRows,
     near: LinearPosterior,
     variance: Array,
-) -> Array:
-    """Sites (2, n) that agree with the mean and the prior that they lead to.
+) -> Array | None:
+    """Sites (2, n) that agree with the mean that they lead to, under the priors of ``near``.
 
-    By passes over the rows: the products of the sites ``near`` serve for all of them, times their
-    change on average, and so do the variances.
+    By passes over the rows: the products of the sites ``near``, times their change on average, are
+    bent by each step, and the variances are those there. None where the products are singular.
     """
     before, known = inner.without_prior().factor, near.without_prior().factor
-    root, w, now = known.root, near.coefficients(), near.copy()
-    for number in range(MOST_PASSES):
+    priors = [(share, *_multiply(one.prior)) for share, one in near.parts]
+    matrix, w, last = _multiply(known)[0], near.coefficients(), None
+    for _ in range(MOST_PASSES):
         eta = compute_eta(rows, w, inner.intercept)
         wanted = averaged_sites(likelihood, rows.y, eta, variance, rows.weights)
-        if not number:
-            grown = (before.count + float(np.sum(wanted.precision))) / known.count
-            root, variance = math.sqrt(grown) * root, variance / grown
         pull = wanted.precision * (wanted.target - eta)
         slope = _add_up(rows.X, pull, known)
         slope += before.root.T @ (before.moments[:, 0] - before.root @ w)
-        moments = root @ w + solve_triangle(root, slope, transposed=True)
-        triangle = root, moments[:, None], known.residual_root
-        now.keep(Factor.of(triangle, grown * known.count), 0)
-        last, w = w, now.coefficients()
-        if np.linalg.norm(root @ (w - last)) < PASS_TOLERANCE:
+        if last is None:
+            grown = (before.count + float(np.sum(wanted.precision))) / known.count
+            matrix, variance = grown * matrix, variance / grown
+        else:
+            matrix = bend_products(matrix, w - last[0], last[1] - slope)
+        right = matrix @ w + slope
+        found = np.zeros(len(w))
+        for share, precision, shift in priors:
+            one = solve(matrix + precision, right + shift)
+            if one is None:
+                return None
+            found += share * one
+        last, w = (w, slope), found
+        step = w - last[0]
+        if step @ matrix @ step < PASS_TOLERANCE**2:
             break
     return _stack(wanted)
 
@@ -271,6 +284,11 @@ def _average(
     return Averages(sites, factor, eta, variance, wanted, goal, *change)
 
 
+def _multiply(factor: Factor) -> tuple[Array, Array]:
+    """The products (p, p) of a factor's rows, and with their targets (p,)."""
+    return factor.root.T @ factor.root, factor.root.T @ factor.moments[:, 0]
+
+
 def _get_middle(posterior: LinearPosterior) -> LinearPosterior:
     parts = posterior.parts
     return parts[len(parts) // 2][1]
@@ -287,20 +305,6 @@ def leaves_scale_open(prior: Factor, precision: Array, rows: SiteRows) -> bool:
     root = np.diagonal(prior.root)[-len(rows.spread) :]
     with np.errstate(divide="ignore"):
         return bool(np.mean(np.square(rows.spread / root)) > LARGEST_SPREAD**2)
-
-
-def leaves_coefficient_open(known: Factor, count: float, rows: SiteRows) -> bool:
-    """Return True if ``count`` rows that tell of most coefficients leave one anywhere.
-
-    As of a level whose counts are all 0: the mode lies where they say nothing, and its scale grows.
-    (Labels that a line separates leave all open: that scale grows by right.)
-    """
-    m, enough = rows.X.shape[1], count >= LITTLE_INFORMATION * known.n_coefficients
-    if not (enough and m) or known.rank < known.n_coefficients:
-        return False
-    inverse = solve_triangle(known.root, np.eye(known.n_coefficients))[-m:]
-    spread = np.square(inverse).sum(axis=1) * np.square(rows.reach)
-    return bool(spread.max() > OPEN_SPREAD**2 and np.median(spread) < KNOWN_SPREAD**2)
 
 
 def _search_under_prior(

@@ -14,53 +14,51 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
-from posterity.factor.gram import ROUGH_CONDITION, Products
+from posterity.factor.gram import ROUGH_CONDITION
 from posterity.factor.rows import SiteRows
-from posterity.likelihoods import Likelihood, Sites
+from posterity.factor.sites import summarize_sites
+from posterity.likelihoods import Likelihood
 from posterity.posteriors._averaged_fit import (
     MOST_PRIOR_ROUNDS,
     SMALL_VARIANCE,
     average_near_mode,
     average_sites,
     learn_near_mode,
-    leaves_coefficient_open,
     leaves_scale_open,
+)
+from posterity.posteriors._near_mode import (
+    ANSWER,
+    FEW,
+    MANY,
+    MOST_ROUNDS,
+    PRIOR_TOLERANCE,
+    START_TOLERANCE,
+    THINNED,
+    TOLERANCE,
+    WarmStart,
+    compute_level,
+    leaves_coefficient_open,
+    search_near_mode,
 )
 from posterity.posteriors._site_fit import TOLERANCE as SITE_TOLERANCE
 from posterity.posteriors._site_fit import propagate_expectations
 from posterity.posteriors._site_mode import (
-    Convergence,
-    Curvature,
     Fitted,
-    are_many,
+    ModeSearch,
     choose_stride,
     find_mode,
-    find_near_mode,
 )
 from posterity.posteriors.gaussian import LinearPosterior
 
 Array = NDArray[np.float64]
 
-# The prior that the evidence chooses, and the mode under it: rounds until they agree.
-MOST_ROUNDS, MOST_STALLED, LESS = 50, 5, 0.95
-# Tolerance of the prior's change, relative to the prior; and the share of the total precision
-# below which a prior is not counted in it, as it can't move the mode.
-PRIOR_TOLERANCE, NEGLIGIBLE_SHARE = 1e-4, 1e-3
-# Tolerances of the expected change in another round, extrapolated from the last ones: of the
-# result, of its starting values, of a fit to some of the rows, and of what averages begin at.
-TOLERANCE, START_TOLERANCE, THINNED_TOLERANCE, ROUGH_TOLERANCE = 5e-7, 1e-2, 3e-2, 1e-3
+# Tolerances of the prior's change in a fit to some of the rows, and of what averages begin at.
+THINNED_TOLERANCE, ROUGH_TOLERANCE = 3e-2, 1e-3
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
-# Values in rows from which their products take less time than their rotations.
-MANY_VALUES = 2**16
 # Squared decrement of the mode that averages start from, and of one whose likelihood still moves.
 START_DECREMENT, ROUGH_DECREMENT = 1e-12, 1e-6
-# The mode and its curvature are at least so near while the prior moves: where rows are many times
-# as many as coefficients, so that a curvature costs more than a choice of the prior, and else.
-FAR, NEAR = 1.0, 0.003
-
 
 # How the sites of rows are found. "averages": from the mode on, over the posterior.
 Approximation = Literal["laplace", "moments", "averages"]
@@ -105,74 +103,6 @@ class NearFit(NamedTuple):
     learned: Factor
 
 
-class WarmStart(NamedTuple):
-    """The posterior before the rows, under a prior; a start for the mode, and curvature near it.
-
-    ``sites`` are those that agreed in the last round. ``change`` is that of the prior in that
-    round, and ``rate`` that over the one before. ``level`` is the logarithm of the prior's
-    precision: sites follow the prior, and the prior the sites, so that it takes longer ``steps``.
-    For so many rounds, ``stalled``, the change was not clearly below the ``least`` one.
-    ``of_sites`` is the factor of the rows that chose the prior.
-    """
-
-    prior: Factor
-    level: float
-    start: Array | None = None
-    curvature: Curvature | None = None
-    change: float = math.inf
-    rate: float = 1.0
-    sites: Sites | None = None
-    steps: SecantSteps = SecantSteps()
-    least: float = math.inf
-    stalled: int = 0
-    of_sites: Factor | None = None
-
-    @property
-    def is_stalled(self) -> bool:
-        """True if more rounds would bring nothing: a prior that is drawn moves without end."""
-        return self.stalled >= MOST_STALLED
-
-    @classmethod
-    def of(cls, inner: LinearPosterior) -> WarmStart:
-        """Return the start of the first round: the prior of ``inner``."""
-        central = inner.central()
-        change = math.inf if inner.learns_prior else 0.0
-        return cls(central.factor, _compute_level(central.prior), change=change)
-
-    @property
-    def ahead(self) -> float:
-        """The change that another round would bring."""
-        return self.change * self.rate
-
-    def continue_from(
-        self,
-        before: LinearPosterior,
-        of_sites: Factor,
-        start: Array | None,
-        near: Curvature | None,
-        rows: SiteRows,
-    ) -> WarmStart:
-        """The next, under the prior that these sites choose, unless that holds nothing."""
-        known = before.factor
-        chosen = before.choose_prior(of_sites.combine(known))
-        prior = chosen.combine(known)
-        if leaves_coefficient_open(prior.combine(of_sites), of_sites.count, rows):
-            return self._replace(start=start, curvature=near, sites=None, stalled=MOST_STALLED)
-        change = _relative_change(prior, self.prior, of_sites, int(before.intercept))
-        rate = change / self.change if 0.0 < self.change < math.inf else self.rate
-        move = _compute_level(chosen) - self.level
-        step, steps = self.steps.lengthen(move)
-        if step != move:
-            chosen.scale(math.exp(step - move))
-            prior = chosen.combine(known)
-        level = self.level + step
-        nearer = change < LESS * self.least
-        stalled, least = (0, change) if nearer else (self.stalled + 1, self.least)
-        return WarmStart(
-            prior, level, start, near, change, min(rate, 1.0), None, steps, least, stalled, of_sites
-        )
-
-
 def fit_sites_together(
     inner: LinearPosterior,
     model: SiteModel,
@@ -194,19 +124,22 @@ def fit_sites_together(
         elif model.averages and share > 1:  # the mode was as good a moment ago
             model = model._replace(approximation="laplace")
     elif near is None and model.at_mode and (inner.learns_prior or model.averages_many(share)):
-        searched, averaged, model = _search_from_mode(inner, model, rows, begun, agreed)
+        searched, averaged, model = _search_from_mode(inner, model, rows, begun)
     if averaged is not None:
         return averaged
-    settle = _alternate_prior_and_mode if searched is None else _settle_near_mode
     # Averages follow the prior themselves: a rough one is enough to begin with.
     roughly = max(agreed, ROUGH_TOLERANCE) if model.averages else agreed
-    fitted, begun = settle(inner, model, rows, searched or begun, roughly)
+    if searched is None:
+        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, roughly)
+    else:
+        begun = searched
+        fitted = _fit_under_prior(begun, model, rows, inner.intercept, 0.0, rough)
     if model.averages:
         if fitted.converged:
             averaged = average_sites(inner, begun.prior, model.likelihood, rows, fitted, most)
         if averaged is not None:
             return averaged
-        fitted, begun = settle(inner, model, rows, begun, agreed)
+        fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, agreed)
     if not fitted.settled:
         about = "" if model.likelihood.kinked else " about the mode, as with 'laplace'"
         warnings.warn(
@@ -227,7 +160,7 @@ def _begin(
         fitted, chosen = near.fitted, inner.choose_prior(near.learned)
         known, count = chosen.combine(near.learned), near.learned.count
         if not leaves_coefficient_open(known, count, rows):
-            begun = WarmStart(chosen.combine(inner.factor), _compute_level(chosen))
+            begun = WarmStart(chosen.combine(inner.factor), compute_level(chosen))
         begun = begun._replace(start=fitted.coefficients)
         if near.rows is rows:
             curvature = fitted.curvature and replace(fitted.curvature, ended=None)
@@ -238,79 +171,44 @@ def _begin(
     few = rows.thin(share)  # with larger weights, they find prior and mode approximately
     found = None
     if model.at_mode:
-        found = _search_near_mode(inner, model, few, begun, THINNED_TOLERANCE)
+        found = search_near_mode(inner, model.likelihood, few, begun, THINNED)
     if found is None:
         found = _alternate_prior_and_mode(inner, model, few, begun, THINNED_TOLERANCE)[1]
-    near_mode = found.curvature
-    if near_mode is not None and found.start is not None:
-        near_mode = near_mode.at(rows, found.start, inner.intercept)
-    return WarmStart(found.prior, found.level, found.start, near_mode, rate=found.rate)
+    return found._replace(curvature=found.curvature and found.curvature.of_some(), sites=None)
 
 
 def _search_from_mode(
-    inner: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart, agreed: float
+    inner: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> tuple[WarmStart | None, tuple[LinearPosterior, Fitted] | None, SiteModel]:
-    """Prior and mode by products, the averages near it, and how the sites of the mode are found.
+    """Prior and mode by products, what many rows tell there, and how sites are found of others.
 
-    None where products have not the digits, and where averages are not found so.
+    None where products have not the digits, and where the rows are others.
     """
-    searched = _search_near_mode(inner, model, rows, begun, START_TOLERANCE)
-    if searched is None:
-        return None, None, model
-    many = model.averages_many(choose_stride(len(rows), inner.n_coefficients))
-    if many and searched.of_sites is not None:
+    share = choose_stride(len(rows), inner.n_coefficients)
+    searched = search_near_mode(inner, model.likelihood, rows, begun, FEW if share == 1 else MANY)
+    if searched is None or searched.of_sites is None or share == 1:
+        return searched, None, model
+    if model.averages_many(share):
         near_mode = learn_near_mode(inner, rows, searched.of_sites)
-        variance = near_mode.linear_moments(rows.X)[1]
+        known = searched.prior.combine(searched.of_sites)
+        variance = known.predict(rows.X, intercept=inner.intercept)[1]
         averaged = average_near_mode(inner, model.likelihood, rows, near_mode, variance)
         if averaged is not None:
             return searched, averaged, model
         model = model.choose_for(variance)
-    return searched, None, model
-
-
-def _settle_near_mode(
-    before: LinearPosterior, model: SiteModel, rows: SiteRows, found: WarmStart, agreed: float
-) -> tuple[Fitted, WarmStart]:
-    """The sites of the mode, and the prior that they choose, from where both were ``found``."""
-    if before.learns_prior and agreed <= START_TOLERANCE:
-        ahead = TOLERANCE if agreed <= PRIOR_TOLERANCE else agreed
-        found = _search_near_mode(before, model, rows, found, ahead) or found
-    rough = agreed == math.inf
-    return _fit_under_prior(found, model, rows, before.intercept, 0.0, rough), found
-
-
-def _search_near_mode(
-    before: LinearPosterior,
-    model: SiteModel,
-    rows: SiteRows,
-    begun: WarmStart,
-    agreed: float,
-) -> WarmStart | None:
-    """Search for prior and mode by products of the site rows; None where they have not the digits.
-
-    So it is where rows are fewer than coefficients. While the prior still moves, the mode and its
-    curvature need be no nearer.
-    """
-    if len(rows) < before.n_coefficients:
-        return None
-    farthest = FAR if are_many(len(rows), before.n_coefficients) else NEAR
-    for _ in range(MOST_ROUNDS):
-        move = min(max(begun.change, 10.0 * agreed), farthest)
-        near = find_near_mode(
-            begun.prior,
-            model.likelihood,
-            rows,
-            begun.start,
-            before.intercept,
-            begun.curvature,
-            Convergence(move**2, move),
+    if model.averages or searched.is_stalled:
+        return (
+            search_near_mode(inner, model.likelihood, rows, searched, FEW) or searched,
+            None,
+            model,
         )
-        if near is None:
-            return None
-        begun = begun.continue_from(before, *near, rows)
-        if begun.ahead <= agreed or begun.change <= PRIOR_TOLERANCE or begun.is_stalled:
-            break
-    return begun
+    exactly = search_near_mode(inner, model.likelihood, rows, searched, ANSWER)
+    if exactly is None or exactly.is_stalled or exactly.of_sites is None or exactly.start is None:
+        return searched, None, model
+    search = ModeSearch(exactly.prior, model.likelihood, rows, inner.intercept)
+    search.curvature = exactly.curvature
+    fitted = search.read_sites(search.look(exactly.start), converged=True)
+    return exactly, (learn_near_mode(inner, rows, exactly.of_sites), fitted), model
 
 
 def _alternate_prior_and_mode(
@@ -338,7 +236,8 @@ def _alternate_prior_and_mode(
         settled = settled and fitted.settled
         if not settled and not model.likelihood.kinked:
             model = model._replace(approximation="laplace")  # another prior would not help
-        under, of_sites = begun, _summarize_sites(before, fitted.sites, rows)
+        under, sites = begun, (fitted.sites.precision, fitted.sites.target - rows.offsets)
+        of_sites = summarize_sites(rows.X, *sites, before.intercept, ROUGH_CONDITION)
         begun = begun.continue_from(before, of_sites, fitted.coefficients, fitted.curvature, rows)
         if settled and not model.at_mode:
             begun = begun._replace(sites=fitted.sites)
@@ -351,19 +250,6 @@ def _alternate_prior_and_mode(
         if (agree and close) or begun.is_stalled:
             break
     return replace(fitted, settled=settled and fitted.settled), begun
-
-
-def _summarize_sites(before: LinearPosterior, sites: Sites, rows: SiteRows) -> Factor:
-    """A factor of the site rows alone; of many rows by products, where these have the digits."""
-    target, precision = sites.target - rows.offsets, sites.precision
-    if rows.X.size >= MANY_VALUES:
-        products = Products.of(rows.X, target, precision, intercept=before.intercept)
-        triangle = products.triangle(ROUGH_CONDITION)
-        if triangle is not None:
-            return Factor.of(triangle, float(np.sum(precision)))
-    factor = Factor(before.n_coefficients)
-    factor.append(rows.X, target[:, None], precision, intercept=before.intercept)
-    return factor
 
 
 def _fit_under_prior(
@@ -385,21 +271,3 @@ def _fit_under_prior(
     if moments.converged:
         return replace(moments, curvature=fitted.curvature)
     return replace(moments if likelihood.kinked else fitted, settled=False)
-
-
-def _compute_level(prior: Factor) -> float:
-    """Return the logarithm of a prior's precision: of the coefficient in the middle."""
-    diagonal = np.abs(np.diagonal(prior.root))
-    known = sorted(diagonal[diagonal > 0.0].tolist())
-    return 2.0 * math.log(known[len(known) // 2]) if known else 0.0
-
-
-def _relative_change(prior: Factor, last: Factor, of_sites: Factor, flat: int) -> float:
-    """The largest change of a prior precision, relative to it or, where less, to all known.
-
-    That is of features about their means, where ``flat`` is 1, for an intercept's column.
-    """
-    now, before = (np.square(each.root[flat:]).sum(axis=0) for each in (prior, last))
-    whole = now + np.square(of_sites.root[flat:]).sum(axis=0)
-    moved, felt = np.abs(now - before), np.maximum(before, NEGLIGIBLE_SHARE * whole)
-    return float((moved / np.where(felt > 0.0, felt, 1.0)).max(initial=0.0))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity.factor import Factor
-from posterity.factor.gram import ROUGH_CONDITION, Products, gram, solve
+from posterity.factor.gram import Products, bend_products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import find_largest_difference, total_density, working_rows
 from posterity.likelihoods import Likelihood, Sites
@@ -26,6 +26,7 @@ MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not 
 HALVINGS = 60
 # Values of features that stay near the processor while rows are looked at, and rows at least.
 VALUES_AT_HAND, FEWEST_AT_HAND = 2**17, 512
+VALUES_TO_COMPARE = 2**13
 # A search starts on every 16th or 4th row, if these are at least this many for each coefficient.
 SHARES, ROWS_EACH, FEWEST_ROWS = (16, 4), 20, 500
 # Newton decrement squared, twice the log posterior's remaining gain in nats: the mode is then
@@ -47,17 +48,18 @@ class Curvature:
     """The sum of precision x x' over the rows, and the eta (n,) where their precisions are so.
 
     The last Newton step by it left the share ``left`` of the squared decrement. The last search by
-    it has ``ended`` where the rows looked so.
+    it has ``ended`` where the rows looked so. It ``is_exact`` if it is that of all these rows.
     """
 
     matrix: Array
     eta: Array
     left: float = 1.0
     ended: Look | None = None
+    is_exact: bool = True
 
-    def at(self, rows: SiteRows, w: Array, intercept: bool) -> Self:
-        """The same for other rows like these, where the mode is near these coefficients."""
-        return replace(self, eta=compute_eta(rows, w, intercept), ended=None)
+    def of_some(self) -> Self:
+        """The same for all of the rows, of which these are some: eta is where they look first."""
+        return replace(self, eta=np.empty(0), ended=None, is_exact=False)
 
 
 def compute_eta(rows: SiteRows, w: Array, intercept: bool) -> Array:
@@ -134,17 +136,14 @@ def find_mode(
     least-squares solution of the site rows at the present eta, appended to it. ``curvature`` is
     one of the same rows that is known already, and ``close`` a squared decrement that will do.
     """
-    problem = _Problem(before, likelihood, rows, intercept)
+    problem = ModeSearch(before, likelihood, rows, intercept)
     problem.curvature, problem.close = curvature, close
     there, converged = _find_mode(problem, start)
-    precision = there.precision
-    sites = Sites(precision, there.find_targets(), precision)
-    log_scale = problem.sum_densities(there.eta) + there.half_site_residual
     # Far towards a maximum at infinity nothing moves any more, for the rows say nothing there.
-    converged = converged and bool(precision.any() or before.determined.all() or not len(rows))
-    if not converged:
+    told = bool(there.precision.any() or before.determined.all() or not len(rows))
+    if not (converged and told):
         warn_of_no_maximum(likelihood)
-    return Fitted(sites, log_scale, there.w, converged, curvature=problem.curvature)
+    return problem.read_sites(there, converged and told)
 
 
 def warn_of_no_maximum(likelihood: Likelihood) -> None:
@@ -156,50 +155,13 @@ def warn_of_no_maximum(likelihood: Likelihood) -> None:
     )
 
 
-class Convergence(NamedTuple):
-    """Limits of a search that is not the last: squared decrement, and eta's distance.
-
-    Where eta is further than that from the curvature's, the curvature is computed again.
-    """
-
-    decrement: float
-    eta: float
-
-
-def find_near_mode(
-    before: Factor,
-    likelihood: Likelihood,
-    rows: SiteRows,
-    start: Array | None,
-    intercept: bool,
-    curvature: Curvature | None,
-    close: Convergence,
-) -> tuple[Factor, Array, Curvature] | None:
-    """A factor of the sites near their mode, its coefficients, and the curvature there.
-
-    Made of products: enough to choose a prior by, at less than the cost of rotations. None where
-    they have not the digits, or the mode is not reached.
-    """
-    problem = _Problem(before, likelihood, rows, intercept)
-    problem.curvature, problem.close = curvature, close.decrement
-    there, converged = _find_mode(problem, start)
-    if not converged:
-        return None
-    products = problem.products(there, close.eta)
-    triangle = products.triangle(ROUGH_CONDITION)
-    if triangle is None or problem.curvature is None:
-        return None
-    factor = Factor.of(triangle, float(np.sum(there.precision)))
-    return factor, there.w, problem.curvature
-
-
-def _find_mode(problem: _Problem, start: Array | None) -> tuple[Look, bool]:
+def _find_mode(problem: ModeSearch, start: Array | None) -> tuple[Look, bool]:
     """The mode from ``start``, or from that of some of the rows; and whether it was reached."""
     rows = problem.rows
     share = choose_stride(len(rows), problem.before.n_coefficients)
     if start is None and share > 1:
         some = rows.thin(share)
-        few = _Problem(problem.before, problem.likelihood, some, problem.intercept)
+        few = ModeSearch(problem.before, problem.likelihood, some, problem.intercept)
         start = _maximize(few, few.first())[0].w
     there, converged = _maximize(problem, problem.first() if start is None else start)
     if problem.curvature is not None:
@@ -207,7 +169,7 @@ def _find_mode(problem: _Problem, start: Array | None) -> tuple[Look, bool]:
     return there, converged
 
 
-def _maximize(problem: _Problem, w: Array) -> tuple[Look, bool]:
+def _maximize(problem: ModeSearch, w: Array) -> tuple[Look, bool]:
     """What the rows say at the mode, and whether it was reached."""
     here = problem.look(w)
     value = problem.value(here)
@@ -238,7 +200,7 @@ def _maximize(problem: _Problem, w: Array) -> tuple[Look, bool]:
     return here, False
 
 
-class _Problem:
+class ModeSearch:
     """The log posterior of the coefficients, and its site rows."""
 
     def __init__(
@@ -273,6 +235,8 @@ class _Problem:
             density, half = density + values[0], half + values[1]
             slope[first:] += pull[part] @ rows.X[part]
         slope[:first] = np.sum(pull)
+        if self.curvature is not None and len(self.curvature.eta) < n:
+            self.curvature = replace(self.curvature, eta=eta)
         return Look(w, eta, precision, pull, half, density, slope)
 
     def _say(self, eta: Array, part: slice, precision: Array, pull: Array) -> tuple[float, float]:
@@ -363,15 +327,46 @@ class _Problem:
         there = factor.coefficients()[:, 0]
         return there, float(np.sum(np.square(factor.root @ (there - at.w))))
 
-    def products(self, at: Look, close: float) -> Products:
-        """Return the site rows' products there, with a curvature as ``close``."""
-        known = self.curvature
-        if known is None or find_largest_difference(known.eta, at.eta) > close:
+    def bend(self, at: Look, farthest: float) -> None:
+        """Find the curvature again where that of these rows is ``farthest`` away in eta, or more.
+
+        Any will do where that is as far as one is used again.
+        """
+        known, rough = self.curvature, farthest >= SAME_CURVATURE_MOVE
+        if known is None or not (rough or known.is_exact):
             known = self._bend(at)
-            self.curvature = replace(known, ended=at)
-        moments = known.matrix @ at.w + at.slope
-        square = float(at.precision @ np.square(at.find_targets(self.rows.offsets)))
-        return Products(known.matrix, moments[:, None], square)
+        known = self._bend(at) if find_largest_difference(known.eta, at.eta) > farthest else known
+        self.curvature = replace(known, ended=at)
+
+    def summarize(self, at: Look, condition: float) -> Factor | None:
+        """A factor of the sites there by products; None where their condition takes the digits."""
+        if self.curvature is None:
+            return None
+        # As seen from there nothing is subtracted that is large beside what is left.
+        away = Products(self.curvature.matrix, at.slope[:, None], 2.0 * at.half_site_residual)
+        triangle = away.triangle(condition)
+        if triangle is None:
+            return None
+        root, moments, residual = triangle
+        moments += (root @ at.w)[:, None]
+        return Factor.of((root, moments, residual), float(np.sum(at.precision)))
+
+    def learn_step(self, before: Look, after: Look, near: float) -> None:
+        """Let a curvature that is not so near agree with what a step has shown."""
+        known = self.curvature
+        if known is None or (
+            known.is_exact and find_largest_difference(known.eta, after.eta) <= near
+        ):
+            return
+        step, change = after.w - before.w, before.slope - after.slope
+        matrix = bend_products(known.matrix, step, change)
+        self.curvature = replace(known, matrix=matrix, is_exact=False)
+
+    def read_sites(self, at: Look, converged: bool) -> Fitted:
+        """The sites there."""
+        sites = Sites(at.precision, at.find_targets(), at.precision)
+        log_scale = self.sum_densities(at.eta) + at.half_site_residual
+        return Fitted(sites, log_scale, at.w, converged, curvature=self.curvature)
 
     def _bend(self, at: Look) -> Curvature:
         return Curvature(gram(self.rows.X, at.precision, intercept=self.intercept), at.eta)

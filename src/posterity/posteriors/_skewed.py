@@ -88,7 +88,8 @@ class SkewedRows:
     @classmethod
     def of(cls, rows: SiteRows, sites: Sites) -> Self:
         """Rows, and the sites that were learned for them."""
-        some = rows.weights > 0.0
+        told = rows.weights > 0.0
+        some = slice(None) if told.all() else told  # those that are kept are copied later
         X, y, weights, offsets = rows.X, rows.y, rows.weights, rows.offsets
         each = (X, y, weights, offsets, sites.precision, sites.precision * sites.target)
         return cls(*(np.asarray(one[some], dtype=np.float64) for one in each))

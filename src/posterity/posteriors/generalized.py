@@ -22,12 +22,12 @@ from posterity.kernel import RowPath, SitePath, fading_counts
 from posterity.likelihoods import Likelihood
 from posterity.noise import LOG_2PI
 from posterity.posteriors._joint_fit import (
-    PRIOR_TOLERANCE,
     Approximation,
     NearFit,
     SiteModel,
     fit_sites_together,
 )
+from posterity.posteriors._near_mode import PRIOR_TOLERANCE
 from posterity.posteriors._parameter_nodes import fit_at_nodes
 from posterity.posteriors._pearson import compute_pearson_dispersion
 from posterity.posteriors._reads import read_along
