@@ -30,8 +30,9 @@ AWAY_ERRORS = (
     OSError,
     ClaimedError,
 )
-# Seconds for which decisions of a group wait while others learn: as many as all else of it takes.
-SHORTEST_TURN, LONGEST_TURN = 0.001, 0.01
+# Seconds for which decisions of a group wait while others learn: as many as all else of it takes,
+# and at least so many that rewards do not pile up where all else is fast.
+SHORTEST_TURN, LONGEST_TURN = 0.003, 0.01
 logger = logging.getLogger("posterity.service")
 
 
