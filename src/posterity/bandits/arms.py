@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.bandits.decisions import Numbers
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
 from posterity.distributions import Normal
 from posterity.kernel import ArmsPath
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -24,12 +21,12 @@ class Rewards:
     """Contexts X (n, m), the arm that each was given (n,), its reward (n,) and weight (n,)."""
 
     X: Array
-    arms: Index
+    arms: Indices
     rewards: Array
     weights: Array | None
     times: Array | None = None
 
-    def of(self, rows: NDArray[Any]) -> Rewards:
+    def of(self, rows: AnyArray) -> Rewards:
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         times = None if self.times is None else self.times[rows]
@@ -64,7 +61,7 @@ class Arms(Protocol):
     def grow(self, count: int, features: ArrayLike | None) -> None:
         """Make room for so many arms, the last with these features."""
 
-    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+    def path(self, names: AnyArray | None) -> ArmsPath | None:
         """Return the compiled path of all arms, or None where there is none."""
         return None
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
+from posterity.aliases import Array
 from posterity.bandits.arms import Arms, Rewards, is_known
 from posterity.bandits.choosing import choose_arms, compute_beliefs
 from posterity.bandits.decisions import Decision, Decisions, Numbers
@@ -41,8 +42,6 @@ from posterity.kernel.values import read_floats
 from posterity.linear.inputs import check_same_features, read_weights
 from posterity.linear.named import has_learned
 from posterity.transaction import Undo, atomic, hold_model_lock
-
-Array = NDArray[np.float64]
 
 _DEFAULT = RandomizedUpperConfidenceBound()
 

@@ -8,11 +8,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
+from posterity.aliases import Array, Mask
 from posterity.bandits.probability_best import (
-    Mask,
     probability_best,
     shares_by_draws,
     shares_by_quadrature,
@@ -22,8 +22,6 @@ from posterity.distributions import Normal, StudentT
 from posterity.distributions._limits import is_ordinary
 from posterity.distributions._standard_t import variance
 from posterity.kernel import best_arms, information_directed_shares
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

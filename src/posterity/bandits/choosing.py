@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.bandits.arms import Arms
 from posterity.bandits.beliefs import StudentBeliefs
 from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.policies import compute_student_propensities
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
 from posterity.kernel import ArmsPath
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 def compute_beliefs(
@@ -38,7 +34,7 @@ def choose_arms(
     policy: Any,
     k: int | None,
     numbers: Numbers,
-) -> tuple[Index, Array, tuple[Any, ...]]:
+) -> tuple[Indices, Array, tuple[Any, ...]]:
     """Choose arms (n,), or rankings (n, k); with means (n, K), and the source of probabilities.
 
     The last is a function and its arguments, as :class:`Decisions` has them: probabilities are

@@ -7,10 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from posterity.aliases import AnyArray, Array, Indices
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,10 @@ class Decisions:
 
     def __init__(
         self,
-        ids: Index,
+        ids: Indices,
         contexts: Array,
-        names: NDArray[Any],
-        places: Index,
+        names: AnyArray,
+        places: Indices,
         expected: Array,
         picked_from: tuple[Any, ...],
     ) -> None:
@@ -95,7 +93,7 @@ class Decisions:
         return ranking_probability(self.propensities, self._arm_indices)
 
     @property
-    def _columns(self) -> tuple[Any, Any, Any, Index]:
+    def _columns(self) -> tuple[Any, Any, Any, Indices]:
         """Ids, contexts, and names and places of arms."""
         return self.ids, self.contexts, self.arms, self._arm_indices
 
@@ -161,7 +159,7 @@ class Decision:
         return float(ranking_probability(self.propensities[None], places)[0])
 
     @property
-    def _columns(self) -> tuple[Any, Any, Any, Index]:
+    def _columns(self) -> tuple[Any, Any, Any, Indices]:
         """The same as of several decisions."""
         return [self.id], [self.context], [self.arm], np.asarray(self._place)[None]
 
@@ -175,7 +173,7 @@ def _row(decisions: Decisions, row: int) -> Array:
     return decisions.propensities[row][None]
 
 
-def draw_rankings(propensities: Array, k: int, rng: np.random.Generator) -> Index:
+def draw_rankings(propensities: Array, k: int, rng: np.random.Generator) -> Indices:
     """Arms (n, k), without repetition.
 
     One after another, each in proportion to its probability among those that are left (Plackett
@@ -198,7 +196,7 @@ def draw_rankings(propensities: Array, k: int, rng: np.random.Generator) -> Inde
     return arms
 
 
-def ranking_probability(propensities: Array, arms: Index) -> Array:
+def ranking_probability(propensities: Array, arms: Indices) -> Array:
     """(n,) probability that :func:`draw_rankings` gives these arms (n,) or (n, k) in this order.
 
     Examples

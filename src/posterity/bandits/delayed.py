@@ -8,21 +8,20 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from posterity.aliases import Array
 from posterity.bandits.bandit import Bandit
 from posterity.bandits.decisions import Decision, Decisions
 from posterity.bandits.inputs import as_numbers, is_row, read_contexts
 from posterity.transaction import Undo, hold_model_lock
 
-Array = NDArray[np.float64]
-
 
 class HeldDecision(NamedTuple):
     """A decision: its context, arm and time, and the reward that was learned for it, if any."""
 
-    context: NDArray[np.float64]
+    context: Array
     arm: Any
     at: float
     reward: float | None

@@ -7,20 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.bandits.decisions import Decision, Decisions
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.roster import Roster, is_among
 from posterity.kernel.tables import find_table
 from posterity.kernel.values import read_float, read_floats
 from posterity.linear.inputs import name_text_column
 from posterity.linear.named import get_feature_names, has_learned
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Contexts are read so; values that are not finite are named by us.
 FLOATS: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
@@ -109,7 +106,7 @@ def _has_labels(X: Any) -> bool:
     )
 
 
-def _in_order(X: Any, names: NDArray[Any] | None) -> Any:
+def _in_order(X: Any, names: AnyArray | None) -> Any:
     """A table whose columns have these names, in this order; any other as it is."""
     table = find_table(X)
     if names is None or table is None or len(table.names) != len(names):
@@ -195,7 +192,7 @@ def check_ranking_length(k: Any, mask: Mask) -> None:
         raise ValueError(f"k is {k}: it must be at least 1, and at most the number of allowed arms")
 
 
-def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray[Any]:
+def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> AnyArray:
     """Convert truth values, or names of arms, to a mask (K,) or (n, K)."""
     if type(allowed) is np.ndarray and allowed.dtype == bool:
         return allowed
@@ -215,7 +212,7 @@ def _convert_to_mask(allowed: Any, n: int, places: Mapping[Any, int]) -> NDArray
     return _find_named_arms(given, places)
 
 
-def _find_named_arms(names: Any, places: Mapping[Any, int]) -> NDArray[Any]:
+def _find_named_arms(names: Any, places: Mapping[Any, int]) -> AnyArray:
     """(K,) whether each arm is among these names."""
     mask = np.zeros(len(places), dtype=bool)
     for name in names.tolist() if isinstance(names, np.ndarray) else names:
@@ -287,7 +284,7 @@ def read_correction(
     return names, before, after
 
 
-def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Index:
+def read_arms(arms: Any, known: Mapping[Any, int], n: int | None = None) -> Indices:
     """Return the places (n,) of arms; one name stands for all of ``n`` rows."""
     if n is not None and is_among(arms, known):
         return np.full(n, known[arms], dtype=np.intp)

@@ -8,14 +8,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.bandits.beliefs import Beliefs, StudentBeliefs
-from posterity.bandits.probability_best import Mask
 from posterity.distributions import Mixture, StudentT, _standard_t
 from posterity.kernel import mixture_quantiles
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.bandits.beliefs import StudentBeliefs, scales_at
 from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.probability_best import shares_of_best
 from posterity.bandits.rising import AnyBeliefs
 from posterity.kernel import choose_arms, envelope_shares
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Draws that a policy takes.
 DRAWS = 64
@@ -58,7 +54,7 @@ class Policy:
         uniform = allowed / allowed.sum(axis=1, keepdims=True)
         return np.asarray((1.0 - self.floor) * preferences + self.floor * uniform)
 
-    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Indices, Array | None]:
         """Arms (n,), and the probabilities (n, K) that they were picked from.
 
         None instead where these hang on the beliefs alone: :meth:`propensities` tells them then.
@@ -130,7 +126,7 @@ class ThompsonSampling(Policy):
         """See :class:`Policy`."""
         return DRAWN, self.width
 
-    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array | None]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Indices, Array | None]:
         """See :class:`Policy`."""
         if not beliefs.are_independent:
             return super().choose(beliefs, numbers)
@@ -343,8 +339,8 @@ def compute_student_propensities(
     df: float,
     mean: Array,
     scale: Array,
-    allowed: NDArray[Any],
-    untried: NDArray[np.bool_],
+    allowed: AnyArray,
+    untried: Mask,
 ) -> Array:
     """(n, K) what a policy picks from, of Student-t beliefs with the same degrees of freedom.
 

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.kernel import cheapest_pairs
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Probabilities of the quantiles of each arm where pieces of the integral end, and nodes of a piece:
 # probabilities of normal arms are then right to 12 digits, of rugged mixtures to 5.

@@ -7,16 +7,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.bandits.beliefs import Beliefs, JointBeliefs, StudentBeliefs
 from posterity.bandits.mixed import MixedBeliefs
-from posterity.bandits.probability_best import Mask
 from posterity.distributions import Normal
 from posterity.distributions.transformed import NODE_SHARES, NODES, Transformed
 from posterity.likelihoods import Likelihood
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray
 from posterity.kernel.values import is_label
 
 
@@ -28,7 +29,7 @@ class Roster:
     retired: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, names: Sequence[Any] | NDArray[Any]) -> Roster:
+    def of(cls, names: Sequence[Any] | AnyArray) -> Roster:
         """Return the roster of names that users gave; ``ValueError`` for none or repeated ones."""
         if isinstance(names, str | int):
             raise TypeError(
@@ -58,7 +59,7 @@ class Roster:
         return np.array([name not in self.retired for name in self.names], dtype=np.uint8)
 
     @cached_property
-    def labels(self) -> NDArray[Any]:
+    def labels(self) -> AnyArray:
         """(K,) names."""
         return as_labels(self.names)
 
@@ -102,7 +103,7 @@ def is_among(name: Any, known: Mapping[Any, int]) -> bool:
         return False
 
 
-def as_labels(names: Sequence[Any]) -> NDArray[Any]:
+def as_labels(names: Sequence[Any]) -> AnyArray:
     """(K,) names, as an array of their own type where there is one."""
     labels = np.empty(len(names), dtype=object)
     labels[:] = names

@@ -8,9 +8,10 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from posterity.aliases import Array, Mask
 from posterity.bandits.arms import (
     Arms,
     Rewards,
@@ -23,14 +24,12 @@ from posterity.bandits.arms import (
 from posterity.bandits.beliefs import StudentBeliefs, get_beliefs
 from posterity.bandits.decisions import Numbers
 from posterity.bandits.mixed import make_beliefs
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs, RisingBeliefs
 from posterity.generalized.base import GeneralizedModel
 from posterity.kernel import believe_arms
 from posterity.linear import BayesianLinearRegression
 from posterity.transaction import make_branch
 
-Array = NDArray[np.float64]
 # Weight, degrees of freedom, location and scale of what nothing is known of.
 NOTHING = np.array([1.0, np.inf, 0.0, np.inf])[:, None, None]
 # No path that tells of the linear predictor, and the sign of its mean.

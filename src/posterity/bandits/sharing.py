@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.bandits.arms import (
     Arms,
     Rewards,
@@ -23,7 +24,6 @@ from posterity.bandits.arms import (
 )
 from posterity.bandits.beliefs import JointBeliefs, get_beliefs
 from posterity.bandits.decisions import Numbers
-from posterity.bandits.probability_best import Mask
 from posterity.bandits.rising import AnyBeliefs
 from posterity.bandits.separate import SeparateArms
 from posterity.grouped import GroupedRegression
@@ -31,9 +31,6 @@ from posterity.kernel import ArmsPath
 from posterity.kernel.values import read_floats
 from posterity.linear import BayesianLinearRegression
 from posterity.transaction import make_branch
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Joint draws of arms that share coefficients.
 DRAWS = 64
@@ -50,7 +47,7 @@ class GroupedArms(Arms):
     model: GroupedRegression
     count: int = 0
     arms_path: ArmsPath | None = None
-    slots: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    slots: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"arms_path": None}
@@ -113,7 +110,7 @@ class GroupedArms(Arms):
         means = self.model.predict_mean_distribution(rows, groups=arms)
         return get_beliefs([means[arm :: self.count] for arm in range(self.count)], allowed)
 
-    def path(self, names: NDArray[Any] | None) -> ArmsPath | None:
+    def path(self, names: AnyArray | None) -> ArmsPath | None:
         """See :class:`Arms`."""
         posterior = self.model._posterior_or_none
         if posterior is None:

@@ -7,14 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.bandits.decisions import Numbers, draw_rankings
 from posterity.bandits.policies import Policy
 from posterity.bandits.rising import AnyBeliefs
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Contexts of the last decisions, by which costs are weighed.
 RECENT = 256
@@ -66,7 +63,7 @@ class Wrapper:
 
     def decide(
         self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
-    ) -> tuple[Index, Array, Ledger]:
+    ) -> tuple[Indices, Array, Ledger]:
         """Arms (n,) of contexts one after the other, the probabilities (n, K), and the ledger."""
         raise NotImplementedError
 
@@ -86,7 +83,7 @@ class WrappedPolicy:
         """See :class:`Policy`."""
         return self.wrapper.decision_probabilities(beliefs, self, rng)
 
-    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Index, Array]:
+    def choose(self, beliefs: AnyBeliefs, numbers: Numbers) -> tuple[Indices, Array]:
         """See :class:`Policy`."""
         places, propensities, self.ledger = self.wrapper.decide(beliefs, self, numbers.rng)
         return places, propensities
@@ -150,7 +147,7 @@ class Budget(Wrapper):
 
     def decide(
         self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
-    ) -> tuple[Index, Array, Ledger]:
+    ) -> tuple[Indices, Array, Ledger]:
         """See :class:`Wrapper`."""
         propensities, ledger = self.decision_probabilities(beliefs, past, rng), past.ledger
         costs, left = self._costs(past.names), self.total - ledger.spent
@@ -206,7 +203,7 @@ class Budget(Wrapper):
             low, high = (low, middle) if expected_cost(middle) <= share else (middle, high)
         return high
 
-    def _refuse_none(self, affordable: NDArray[np.bool_], left: float, first: int = 0) -> None:
+    def _refuse_none(self, affordable: Mask, left: float, first: int = 0) -> None:
         none = np.flatnonzero(~affordable.any(axis=1))
         if len(none):
             raise ValueError(
@@ -273,7 +270,7 @@ class Baseline(Wrapper):
 
     def decide(
         self, beliefs: AnyBeliefs, past: WrappedPolicy, rng: np.random.Generator
-    ) -> tuple[Index, Array, Ledger]:
+    ) -> tuple[Indices, Array, Ledger]:
         """See :class:`Wrapper`."""
         wished, base, loss = self._compare_with_baseline(beliefs, past.names, rng)
         ledger, n, share = past.ledger, len(loss), np.zeros(len(loss))

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Mask
 from posterity.factor.factor import Factor
 from posterity.factor.usable import check_usable
-
-Array = NDArray[np.float64]
 
 
 class FactorBank:
@@ -76,7 +74,7 @@ class FactorBank:
         self._triangles[self.size] = triangle
         self.size += 1
 
-    def keep(self, which: NDArray[np.bool_]) -> None:
+    def keep(self, which: Mask) -> None:
         """Drop the triangles for which ``which`` (size,) is False; the rest stay in order."""
         left = self.triangles[which]
         self.size = len(left)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices, Mask
+
 # Two sums of products are equal but for rounding.
 RELATIVE_ROUNDING = 1e-9
 
@@ -18,7 +18,7 @@ class Dummies(NamedTuple):
     ``is_whole`` if each row has a 1 in one of them, so that they add up to the intercept.
     """
 
-    columns: NDArray[np.intp]
+    columns: Indices
     is_whole: bool
 
 
@@ -56,7 +56,7 @@ def find_dummies(root: Array) -> list[Dummies]:
     return found
 
 
-def find_sums_to_one(root: Array) -> list[NDArray[np.intp]]:
+def find_sums_to_one(root: Array) -> list[Indices]:
     """Sets of columns of zeros and ones of which each row has one 1.
 
     Examples
@@ -68,7 +68,7 @@ def find_sums_to_one(root: Array) -> list[NDArray[np.intp]]:
     return [each.columns for each in find_dummies(root) if each.is_whole]
 
 
-def _extend(start: int, stop: int, shares: Array, meet: NDArray[np.bool_]) -> int:
+def _extend(start: int, stop: int, shares: Array, meet: Mask) -> int:
     """Where the set ends that begins here: full, at ``stop``, or at a column that meets one."""
     filled, end = 0.0, start
     while end < stop and filled <= 1.0 - RELATIVE_ROUNDING:

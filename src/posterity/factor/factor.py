@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity import kernel
+from posterity.aliases import Array, Mask
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import removal
 from posterity.factor.gram import compute_reliable_triangle
@@ -29,7 +30,6 @@ from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import LARGEST_IN_TRIANGLE, check_learned, check_usable
 from posterity.safety import check_memory
 
-Array = NDArray[np.float64]
 Path = TypeVar("Path")
 SMALLEST = 1e-140  # squares of smaller values vanish
 
@@ -367,7 +367,7 @@ class Factor:
     # ---- read-outs -----------------------------------------------------------------------------
 
     @property
-    def determined(self) -> NDArray[np.bool_]:
+    def determined(self) -> Mask:
         """(p,) False where a coefficient depends on those before it in all that was learned."""
         return self.root.diagonal() != 0.0
 

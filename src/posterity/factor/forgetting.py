@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Indices
 from posterity.factor.factor import Factor, OneStepPredictions
 from posterity.factor.rows import Rows
 from posterity.factor.usable import check_rows
 
-Array = NDArray[np.float64]
 RowPredictions = tuple[Array, Array, Array]
 
 # With a smaller discount between two rows, old data leave no digit beside the prior.
@@ -78,7 +77,7 @@ def absorb_stabilized(factor: Factor, prior: Factor, rows: Rows, discounts: Arra
 
 
 def slide(
-    factor: Factor, prior: Factor, rows: Rows, start: int, leave: NDArray[np.intp]
+    factor: Factor, prior: Factor, rows: Rows, start: int, leave: Indices
 ) -> OneStepPredictions:
     """Slide a window over rows start..n; the factor holds the prior and rows 0..start.
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs, dtrtrs
 
+from posterity.aliases import Array
 from posterity.factor.parallel import (
     FEW_COLUMNS,
     limit_blas_threads,
@@ -22,8 +22,6 @@ from posterity.factor.parallel import (
 )
 from posterity.kernel import add_products
 from posterity.kernel.columns import Columns
-
-Array = NDArray[np.float64]
 
 # Rows multiplied together, or values where that is more: their scaled copy stays in the cache.
 BLOCK, BLOCK_VALUES = 1024, 2**16

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import AnyArray, Array, Mask
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor.factor import Factor, LostInRoundingError
 from posterity.factor.grouped_rows import GroupedRows, Slots, shares, sort_rows
@@ -16,8 +17,6 @@ from posterity.factor.packed import packed, unpacked, unpacked_rows
 from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.removal import loses_targets
 from posterity.transaction import Undo
-
-Array = NDArray[np.float64]
 
 # Shares of a direction's information: beyond rounding, and no more than rounding.
 FOREIGN_TOLERANCE, ZERO_TOLERANCE = 1e-6, 1e-11
@@ -61,7 +60,7 @@ class GroupBank:
         q = n_coefficients + 1
         self.n_coefficients = n_coefficients  # p, intercept included
         # Replaced together, never one by one: paths that share their memory check for new arrays.
-        self._arrays: list[NDArray[Any]]
+        self._arrays: list[AnyArray]
         self._arrays = [
             np.zeros((0, q * (q + 1) // 2)),
             np.zeros(0),
@@ -143,12 +142,12 @@ class GroupBank:
             room = max(size, room + room // 2)
             self._arrays = [_lengthen(array, room) for array in self._arrays]
 
-    def keep(self, which: NDArray[np.bool_]) -> None:
+    def keep(self, which: Mask) -> None:
         """Drop the groups for which ``which`` (size,) is False; the rest stay in order."""
         self._arrays = [array[: self.size][which] for array in self._arrays]
         self.size = len(self._arrays[0])
 
-    def select(self, which: NDArray[np.bool_] | Slots) -> GroupBank:
+    def select(self, which: Mask | Slots) -> GroupBank:
         """A bank of copies of the groups for which ``which`` (size,) is True, or at these slots."""
         some = GroupBank(self.n_coefficients)
         some._arrays = [array[: self.size][which] for array in self._arrays]
@@ -364,7 +363,7 @@ def whiten_groups(root: Array, rows: Array) -> tuple[Array, Array]:
     return white, log_determinants
 
 
-def have_equal_targets(moments: Array, residuals: Array) -> NDArray[np.bool_]:
+def have_equal_targets(moments: Array, residuals: Array) -> Mask:
     """(g,) groups whose targets are all the same, up to rounding.
 
     From z (g, p), of which the first says how large the targets are, and residual sums of squares.
@@ -378,7 +377,7 @@ def have_equal_targets(moments: Array, residuals: Array) -> NDArray[np.bool_]:
     return np.asarray(differences <= ROUNDING * np.square(moments[:, 0]))
 
 
-def _lengthen(array: NDArray[Any], length: int) -> NDArray[Any]:
-    longer: NDArray[Any] = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+def _lengthen(array: AnyArray, length: int) -> AnyArray:
+    longer: AnyArray = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer

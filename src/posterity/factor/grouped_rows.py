@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Indices, Mask
 from posterity.factor.parallel import run_together, split_rows
 from posterity.factor.usable import check_rows
 
-Array = NDArray[np.float64]
-Slots = NDArray[np.intp]
+Slots = Indices
 
 # A triangle takes about as long as this many rows of its width.
 ROWS_A_TRIANGLE = 4
@@ -62,7 +62,7 @@ class GroupedRows:
         numbers = np.arange(len(places), dtype=np.int32)
         return self._select(places, numbers, self.slots[self.numbers[places]])
 
-    def at(self, some: NDArray[np.bool_], places: Slots) -> GroupedRows:
+    def at(self, some: Mask, places: Slots) -> GroupedRows:
         """Some rows, where their groups (len(slots),) have other places in the bank."""
         return self._select(some, self.numbers[some], places)
 

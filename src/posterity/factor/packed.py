@@ -5,12 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+from posterity.aliases import Array, Indices
 
 
 def packed(stack: Array) -> Array:
@@ -48,7 +45,7 @@ def unpacked_rows(halves: Array, p: int) -> Array:
 
 
 @lru_cache(maxsize=64)
-def places(q: int, ld: int) -> Places:
+def places(q: int, ld: int) -> Indices:
     """Return the places of the upper triangle (q, q) in the memory of (q, ld), row by row."""
     rows, columns = np.triu_indices(q)
     return rows * ld + columns

@@ -7,11 +7,9 @@ by rounding; here the factor itself shows whether all of a direction goes.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
-
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Rows with more of a direction than there is, by this share, were never learned; a share below the
 # second is zero. Both are far beyond rounding, unless features are collinear to ten digits.

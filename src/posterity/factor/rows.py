@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import AnyArray, Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def __getitem__(self, part: slice | NDArray[Any]) -> Self:
+    def __getitem__(self, part: slice | AnyArray) -> Self:
         return replace(
             self,
             X=self.X[part],

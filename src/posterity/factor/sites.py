@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array
 from posterity.factor.factor import Factor
 from posterity.factor.gram import Products
 from posterity.factor.rows import SiteRows
 from posterity.factor.usable import check_rows
-
-Array = NDArray[np.float64]
 
 # Values in rows from which their products take less time than their rotations.
 MANY_VALUES = 2**16

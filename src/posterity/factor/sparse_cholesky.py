@@ -12,16 +12,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import csc_array
 
+from posterity.aliases import Array, Indices
 from posterity.factor.sparse_pattern import Front, SparsityPattern
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 class SparseCholesky:
@@ -54,7 +51,7 @@ class SparseCholesky:
             roots, rest = _eliminate_leaves(values[group.entries])
             self._leaves.append((roots, rest))
             all_left.append(-rest[:, :, None] * rest[:, None, :])
-        waiting: dict[int, list[tuple[Places, Array]]] = {}
+        waiting: dict[int, list[tuple[Indices, Array]]] = {}
         for number, front in pattern.inner:
             dense = np.zeros((front.size, front.size))
             flat = dense.ravel()  # in the same place
@@ -179,7 +176,7 @@ def _eliminate(dense: Array, width: int) -> tuple[Array, Array, Array]:
     return triangle, rest, dense[width:, width:] - rest @ rest.T
 
 
-def _subtract_products(found: Array, rows: Places, rest: Array, own: Array) -> None:
+def _subtract_products(found: Array, rows: Indices, rest: Array, own: Array) -> None:
     """Take ``rest`` (k, m) times ``own`` (k, ...) off these rows (k, m) of ``found``, in place."""
     if found.size == len(found):
         np.subtract.at(found.reshape(-1), rows, rest * own.reshape(-1, 1))

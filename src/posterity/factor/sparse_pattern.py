@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, eye_array, tril
 from scipy.sparse.linalg import spilu
 
-Array = NDArray[np.float64]
+from posterity.aliases import AnyArray, Array, Indices
+
 Numbers = NDArray[np.int32]
-Places = NDArray[np.intp]
 # Columns of the factor, and the rows below them.
 Block = tuple[Numbers, Numbers]
 
@@ -42,7 +42,7 @@ class Front(NamedTuple):
     last: int
     rows: Numbers  # (m,) after the columns, sorted
     parent: int  # the front in which the first of the rows is a column, -1 of a root
-    places: Places  # (m, 1) of the rows in the parent's columns and rows
+    places: Indices  # (m, 1) of the rows in the parent's columns and rows
     entries: slice  # of the pattern's entries, those of the columns
 
     @property
@@ -60,10 +60,10 @@ class Leaves(NamedTuple):
     """Fronts of one column, with as many rows each, of which none is a parent; by their parents."""
 
     numbers: list[int]
-    columns: Places  # (k,)
-    rows: Places  # (k, m)
-    entries: Places  # (k, 1 + m) of the pattern's
-    targets: Places  # (k, m, m) places of the rows' pairs in the parent, written row by row
+    columns: Indices  # (k,)
+    rows: Indices  # (k, m)
+    entries: Indices  # (k, 1 + m) of the pattern's
+    targets: Indices  # (k, m, m) places of the rows' pairs in the parent, written row by row
     of_parents: dict[int, slice]  # which leaves are a parent's
 
 
@@ -78,7 +78,7 @@ class SparsityPattern:
     order: Numbers  # (p,) column of the matrix at each place of the factor
     places: Numbers  # (p,) place of each column
     keys: NDArray[np.int64]  # (entries,) of each entry, its column p + its row, ascending
-    targets: Places  # (entries,) place of each in its front, a matrix written row by row
+    targets: Indices  # (entries,) place of each in its front, a matrix written row by row
     fronts: tuple[Front, ...]
 
     @property
@@ -91,7 +91,7 @@ class SparsityPattern:
         """The number of columns of the largest front."""
         return max((front.size for front in self.fronts), default=0)
 
-    def find_entries(self, rows: NDArray[Any], columns: NDArray[Any]) -> Places:
+    def find_entries(self, rows: AnyArray, columns: AnyArray) -> Indices:
         """The numbers of entries, given by rows and columns of the matrix.
 
         Raises ``ValueError`` for an entry that is not of the pattern.
@@ -146,7 +146,7 @@ class SparsityPattern:
         )
 
     @cached_property
-    def diagonal(self) -> Places:
+    def diagonal(self) -> Indices:
         """(p,) the numbers of the diagonal's entries."""
         columns = np.arange(len(self.order))
         return self.find_entries(columns, columns)
@@ -228,7 +228,7 @@ def _lower(matrix: csc_array, order: Numbers) -> csc_array:
     return lower
 
 
-def _find_rows(lower: csc_array, check: Callable[[int], None]) -> tuple[Places, list[Numbers]]:
+def _find_rows(lower: csc_array, check: Callable[[int], None]) -> tuple[Indices, list[Numbers]]:
     """Parent of each column in the elimination tree, and its rows below the diagonal."""
     p = lower.shape[0]
     parents = np.full(p, -1)
@@ -256,7 +256,7 @@ def _find_rows(lower: csc_array, check: Callable[[int], None]) -> tuple[Places, 
     return parents, found
 
 
-def _order_children_first(parents: Places) -> Places:
+def _order_children_first(parents: Indices) -> Indices:
     """The columns in an order in which each tree's branches stand together, before its root."""
     children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     for column, parent in enumerate(parents.tolist()):
@@ -269,7 +269,7 @@ def _order_children_first(parents: Places) -> Places:
     return np.array(order[::-1], dtype=np.intp)
 
 
-def _find_chains(parents: Places, rows: list[Numbers]) -> list[Block]:
+def _find_chains(parents: Indices, rows: list[Numbers]) -> list[Block]:
     """Columns that follow each other, whose rows are nearly the same."""
     blocks = []
     first, exact = 0, 0
@@ -317,7 +317,7 @@ def _make_fronts(sizes: list[int], below: list[Numbers], starts: Numbers) -> Ite
         yield Front(first, last, rows, parent, places[:, None], entries)
 
 
-def _find_targets(fronts: tuple[Front, ...], lower: csc_array, columns: Places) -> Places:
+def _find_targets(fronts: tuple[Front, ...], lower: csc_array, columns: Indices) -> Indices:
     """Return the place of each entry of the lower triangle in its front, written row by row."""
     targets = np.empty(len(lower.indices), dtype=np.intp)
     for front in fronts:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import ddot
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Largest value of a row, times the root of its weight: products of two squares stay finite, and
 # such are what learns a prior, or averages, multiplies.

@@ -13,13 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.choosing import FEWEST_SERIES
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-
-Array = NDArray[np.float64]
 
 # Most series that one borrows from.
 MOST_LENDERS = 32
@@ -34,7 +32,7 @@ class Loan:
     """
 
     series: int
-    lenders: NDArray[np.intp]
+    lenders: Indices
     change: Array
     scales: bool
 
@@ -49,7 +47,7 @@ class Loan:
         return replace(self, series=self.series + rows, lenders=self.lenders + rows)
 
 
-def find_loan(values: Array, series: int, typical: NDArray[np.bool_]) -> Loan:
+def find_loan(values: Array, series: int, typical: Mask) -> Loan:
     """The loan of one series of ``values`` (S, T), from ``typical`` (S,) ones.
 
     None are lent where the series has no value, or fewer than eight series have one at each step
@@ -101,14 +99,14 @@ def lend(paths: Sequence[Paths], shares: Array, loans: Sequence[Loan]) -> tuple[
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _choose_slots(weights: Array, size: int) -> NDArray[np.intp]:
+def _choose_slots(weights: Array, size: int) -> Indices:
     """Which of the lenders each of so many draws is of, in proportion to their weights (D,)."""
     below = np.cumsum(weights) / weights.sum()
     places = np.searchsorted(below, (np.arange(size) + 0.5) / size)
     return np.minimum(places, len(weights) - 1)
 
 
-def _borrow(path: Paths, share: Array, loans: Sequence[Loan], slots: NDArray[np.intp]) -> None:
+def _borrow(path: Paths, share: Array, loans: Sequence[Loan], slots: Indices) -> None:
     """Write the paths of loans over those of one form, where its weight (S,) is not 0."""
     draws = np.arange(path.noise.shape[1])
     for loan, slot in zip(loans, slots, strict=True):

@@ -20,15 +20,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.outliers import compare_with_expected
 from posterity.forecasting.panel import Panel
-
-Array = NDArray[np.float64]
 
 ROOT_2_PI = float(np.sqrt(2.0 * np.pi))
 # A series is often at its bound if at least this share of its values is.
@@ -63,7 +61,7 @@ class Bounds:
     """Lower and upper bounds (2, ...), infinite where there is none, and the ``often`` reached."""
 
     values: Array
-    often: NDArray[np.bool_]
+    often: Mask
 
     def before(self, columns: slice | int) -> Bounds:
         """Bounds (2, n S) before some columns: one after the other, of all series each."""
@@ -263,7 +261,7 @@ def _is_number(bound: Any) -> bool:
     return bool(number and np.isfinite(bound))
 
 
-def _is_whole(values: Array) -> NDArray[np.bool_]:
+def _is_whole(values: Array) -> Mask:
     """(S, T) whether all values so far are whole numbers."""
     whole = np.isnan(values) | (values == np.round(values))
     return np.asarray(np.logical_and.accumulate(whole, axis=1))

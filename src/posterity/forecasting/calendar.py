@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray
 from posterity.forecasting.writing import Writing, add_zone, read_text
 
 Index = NDArray[np.int64]
@@ -60,7 +61,7 @@ class Calendar:
     writing: Writing | None = None
 
     @classmethod
-    def of(cls, times: NDArray[Any], distances: Index | None = None) -> Calendar:
+    def of(cls, times: AnyArray, distances: Index | None = None) -> Calendar:
         """The calendar of times (n,); ``distances`` are those between neighbours of one series."""
         if times.dtype.kind in "iu":
             return cls("numbers", _find_step(distances), int(times[0]) if len(times) else 0)
@@ -80,7 +81,7 @@ class Calendar:
         numbers = as_numbers(times, kind)
         return cls(kind, _find_step(distances), int(numbers[0]) if len(numbers) else 0, dtype=dtype)
 
-    def index(self, times: NDArray[Any]) -> Index:
+    def index(self, times: AnyArray) -> Index:
         """Number of steps (n,) since the phase.
 
         Raises ``ValueError`` for a time between steps, and dates where numbers are known.
@@ -101,7 +102,7 @@ class Calendar:
             )
         return np.asarray(index)
 
-    def times(self, index: Index) -> NDArray[Any]:
+    def times(self, index: Index) -> AnyArray:
         """Times of steps, as numbers or datetime64: in UTC where they have a zone and no days."""
         numbers = index * self.step + self.phase
         if self.kind == "numbers":
@@ -125,14 +126,14 @@ class Calendar:
         dtype = f"datetime64[{unit}]" if unit and self.kind != "numbers" else self.dtype
         return replace(self, writing=writing, dtype=dtype)
 
-    def stamps(self, index: Index) -> NDArray[Any]:
+    def stamps(self, index: Index) -> AnyArray:
         """Times of steps as moments: datetime64, or with a zone, where users gave one."""
         times = self.times(index)
         if self.writing is None or not self.writing.zone:
             return times
         return add_zone(times, self.writing.zone, local=self.has_whole_days)
 
-    def write(self, stamps: NDArray[Any]) -> NDArray[Any]:
+    def write(self, stamps: AnyArray) -> AnyArray:
         """Moments (n,) as users write them: text, dates, periods."""
         return stamps if self.writing is None else self.writing.write(stamps)
 
@@ -177,7 +178,7 @@ class Calendar:
         return None
 
 
-def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
+def as_numbers(times: AnyArray, kind: Kind) -> Index:
     """Times (n,) in whole units of a kind, since 1970 or zero."""
     if kind == "numbers":
         return np.asarray(times, dtype=np.int64)
@@ -189,7 +190,7 @@ def as_numbers(times: NDArray[Any], kind: Kind) -> Index:
     return np.asarray(times.astype("datetime64[s]").astype(np.int64))
 
 
-def as_times(values: Any, calendar: Calendar | None = None) -> NDArray[Any]:
+def as_times(values: Any, calendar: Calendar | None = None) -> AnyArray:
     """Convert times as users give them to int64 or datetime64; strings are read as dates.
 
     Times with a zone are those of their place where steps are whole days, as those of the
@@ -241,7 +242,7 @@ def format_time(time: Any) -> str:
 # ---- inner ---------------------------------------------------------------------------------------
 
 
-def _read_zoned(values: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def _read_zoned(values: Any) -> tuple[AnyArray, AnyArray | None]:
     """Times (n,) as clocks show them at their place, and in UTC where they have a zone."""
     periods = getattr(getattr(values, "dtype", None), "freq", None) is not None
     if periods and hasattr(values, "to_timestamp"):  # they stand for their first moments
@@ -264,7 +265,7 @@ def _read_zoned(values: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     return local, np.array(away, dtype="datetime64[us]")
 
 
-def _has_whole_days(local: NDArray[Any], calendar: Calendar | None) -> bool:
+def _has_whole_days(local: AnyArray, calendar: Calendar | None) -> bool:
     if calendar is None:
         clock = local - local.astype("datetime64[D]")
         return len(local) > 1 and bool((clock == clock[0]).all())
@@ -278,7 +279,7 @@ def _find_step(distances: Index | None) -> int:
     return reduce(gcd, (int(one) for one in np.unique(distances[:MOST_DISTANCES]))) or 1
 
 
-def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
+def _is_monthly(times: AnyArray, days: AnyArray) -> bool:
     """Return True for one time a month, always at the same day of it or at one of its ends.
 
     Working days count as its ends if they are near.
@@ -297,19 +298,19 @@ def _is_monthly(times: NDArray[Any], days: NDArray[Any]) -> bool:
     return bool((since <= NEAR_END).all() or (left <= NEAR_END).all())
 
 
-def _count_days_to_ends(days: NDArray[Any]) -> tuple[Index, Index]:
+def _count_days_to_ends(days: AnyArray) -> tuple[Index, Index]:
     """Days (n,) since the first of their month, and until its last."""
     months = days.astype("datetime64[M]")
     since = (days - months.astype("datetime64[D]")).astype(np.int64)
     return since, (_find_last_day(months) - days).astype(np.int64)
 
 
-def _find_last_day(months: NDArray[Any]) -> NDArray[Any]:
+def _find_last_day(months: AnyArray) -> AnyArray:
     """The last day of each month."""
     return (months + np.timedelta64(1, "M")).astype("datetime64[D]") - ONE_DAY
 
 
-def _is_business(times: NDArray[Any], days: NDArray[Any]) -> bool:
+def _is_business(times: AnyArray, days: AnyArray) -> bool:
     """Return True if most working days have a row, and no day of a weekend has."""
     if (times != days).any() or len(times) < 10:
         return False

@@ -15,15 +15,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from posterity.forecasting.bounds import ROOT_2_PI
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.outliers import expect_values
 from posterity.forecasting.panel import Panel
-
-Array = NDArray[np.float64]
 
 
 def check_censored(panel: Panel, name: Any) -> None:

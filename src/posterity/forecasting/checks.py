@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Indices, Mask
 from posterity.forecasting.forms import Form
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
@@ -31,7 +31,7 @@ def check_parameters(
     """Raise ``ValueError`` or ``TypeError`` for parameters of a forecaster that are none."""
     if not (isinstance(n_draws, int | np.integer) and n_draws >= 2):
         raise ValueError(f"n_draws is {n_draws!r}: it must be at least 2")
-    periods: NDArray[Any] = np.atleast_1d(np.asarray(() if seasonality is None else seasonality))
+    periods: AnyArray = np.atleast_1d(np.asarray(() if seasonality is None else seasonality))
     if periods.dtype.kind not in "fiu" or not ((periods >= 2) & (periods < np.inf)).all():
         raise ValueError(
             f"seasonality is {seasonality!r}: periods are numbers of steps, at least 2, as in "
@@ -102,26 +102,26 @@ def check_forms(panel: Panel, forms: Sequence[Form]) -> None:
     )
 
 
-def find_unchanged(panel: Panel) -> NDArray[np.bool_]:
+def find_unchanged(panel: Panel) -> Mask:
     """(S,) of which series the last two values are the same."""
     filled = carry_forward(panel.values)
     return np.asarray((filled[:, -2:] == filled[:, -1:]).all(axis=1))
 
 
-def find_unlearned(panel: Panel, forms: Sequence[Form]) -> NDArray[np.intp]:
+def find_unlearned(panel: Panel, forms: Sequence[Form]) -> Indices:
     """Find the numbers of the series that no form can learn."""
     long, unlogged = _find_lost(panel, forms)
     return np.flatnonzero((panel.observed < FEWEST_VALUES) | (long | unlogged).all(axis=0))
 
 
-def find_constant(panel: Panel) -> NDArray[np.bool_]:
+def find_constant(panel: Panel) -> Mask:
     """(S,) which series never changed."""
     known, values = np.isfinite(panel.values), panel.values
     highest = np.where(known, values, -np.inf).max(axis=1)
     return np.asarray(highest == np.where(known, values, np.inf).min(axis=1))
 
 
-def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _find_lost(panel: Panel, forms: Sequence[Form]) -> tuple[Mask, Mask]:
     """(F, S) whether a series is too short for a form, and has values without a logarithm."""
     known = np.isfinite(panel.values)
     lowest = np.where(known, panel.values, np.inf).min(axis=1)

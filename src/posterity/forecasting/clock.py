@@ -13,13 +13,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.forecasting.calendar import DAY, Calendar, Index
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.writing import get_zone
-
-Array = NDArray[np.float64]
 
 
 def follow_clock(panel: Panel) -> Panel:

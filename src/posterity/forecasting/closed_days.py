@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Mask
 from posterity.forecasting.closing import Closing
 from posterity.forecasting.panel import Panel
 
-Mask = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
 # Fewest zeros at a place in a season, longest season, and fewest of a column: one that users give,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from posterity.aliases import Array, Indices, Mask
+
 Index = NDArray[np.int64]
 
 
@@ -45,7 +45,7 @@ class Closing:
             columns=self.columns & some[:, None],
         )
 
-    def part(self, which: NDArray[np.intp]) -> Closing:
+    def part(self, which: Indices) -> Closing:
         """Return what is closed of some of the series."""
         return replace(
             self, places=tuple(place[which] for place in self.places), columns=self.columns[which]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.borrowing import Loan, lend
 from posterity.forecasting.bounds import Bounds
@@ -20,8 +20,6 @@ from posterity.forecasting.paths import Paths
 from posterity.forecasting.plans import Plan
 from posterity.forecasting.trials import Tried
 from posterity.forecasting.weighing import WIDEST_LOG, CommonScores
-
-Array = NDArray[np.float64]
 
 
 def make_forecast(
@@ -107,15 +105,13 @@ def compute_common_scores(tried: Tried, future: Array, size: int) -> CommonScore
     return CommonScores.of(tried.scores, find_usable(known, each), tried.panel.typical)
 
 
-def find_counted(shares: Array) -> NDArray[np.intp]:
+def find_counted(shares: Array) -> Indices:
     """Return which forms have a weight in ``shares`` (S, F); the first where none has."""
     counted = np.flatnonzero(shares.max(axis=0) > 0.0)
     return counted if len(counted) else np.zeros(1, dtype=np.intp)
 
 
-def find_usable(
-    known: Sequence[NDArray[np.bool_]], each: Iterable[Iterable[Paths]]
-) -> NDArray[np.bool_]:
+def find_usable(known: Sequence[Mask], each: Iterable[Iterable[Paths]]) -> Mask:
     """(F, S) whether a form says something of a series, and in logarithms something narrow.
 
     Of series that each form has rows enough of, ``known`` (S,), and of its paths.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.forecasting.ensemble import FormLevels, Learner, join_paths
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.holidays import CLOSED, TREND
@@ -30,8 +31,7 @@ from posterity.forecasting.rows import Levels
 from posterity.forecasting.steps import StepsAhead, make_frame
 from posterity.safety import check_memory
 
-Array = NDArray[np.float64]
-Numbers = NDArray[np.intp]
+Numbers = Indices
 Steps = NDArray[np.int64]
 
 # Standard deviation by which draws of a component are smoothed, in that of all draws.
@@ -91,10 +91,10 @@ class Components(Mapping[str, StepsAhead]):
         sizes = (f"{name} {_describe_range(part.mean())}" for name, part in self.parts.items())
         return f"Components({', '.join(sizes)})"
 
-    def to_columns(self, level: float = 0.95) -> dict[str, NDArray[Any]]:
+    def to_columns(self, level: float = 0.95) -> dict[str, AnyArray]:
         """Columns of a long table: series, times, and each component with its interval."""
         first = next(iter(self.parts.values()))
-        found: dict[str, NDArray[Any]] = {
+        found: dict[str, AnyArray] = {
             "unique_id": np.repeat(make_names_array(first.ids), np.shape(first.times)[-1]),
             "ds": first.calendar.write(np.asarray(first.times).reshape(-1)),
         }
@@ -134,9 +134,9 @@ class Explanation:
     factor: float
     size: int
     periods: Sequence[float]
-    closed: NDArray[np.bool_]
+    closed: Mask
 
-    def get_history(self, name: Any) -> tuple[NDArray[Any], Array]:
+    def get_history(self, name: Any) -> tuple[AnyArray, Array]:
         """Times and values (n,) of the learned rows of a series."""
         panel, number = self.plan.panel, self.plan.panel.ids.index(name)
         length = int(panel.lengths[number])

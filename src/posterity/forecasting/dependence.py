@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.ensemble import FormLevels, Learner
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.rows import compute_residuals
-
-Array = NDArray[np.float64]
 
 # Most residuals of each series, the last ones, that correlations are computed from.
 MOST_RESIDUALS = 500
@@ -41,7 +40,7 @@ class ShockCorrelation:
         cls,
         residuals: Array,
         ends: NDArray[np.int64],
-        typical: NDArray[np.bool_] | slice = slice(None),
+        typical: Mask | slice = slice(None),
     ) -> ShockCorrelation:
         """Return correlations of residuals (S, n) at the same times; NaN where there is none.
 
@@ -63,7 +62,7 @@ class ShockCorrelation:
         root = np.asarray(np.linalg.qr(unit.T, mode="r")).T
         return cls(np.sqrt(1.0 - _choose_shrinkage(unit[typical])) * root, np.asarray(ends))
 
-    def select(self, which: NDArray[np.intp]) -> ShockCorrelation:
+    def select(self, which: Indices) -> ShockCorrelation:
         """The same of some of the series."""
         return ShockCorrelation(self.loadings[which], self.ends[which])
 

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray
 from posterity.forecasting.components import SMOOTHING, Explanation
 from posterity.forecasting.marginals import Component, Marginals, scale_spread
 from posterity.forecasting.names import make_names_array
 
-Array = NDArray[np.float64]
-
 
 def compute_effects(
     explanation: Explanation, ids: Sequence[Any], level: float
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Columns of a table, a row for each series and effect, with ends of intervals.
 
     What the next step has more where a column is larger by 1, where a level of text comes in place

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.factor.grouped import GroupBank
 from posterity.forecasting import shared
 from posterity.forecasting.checks import FEWEST_ROWS
@@ -16,8 +16,6 @@ from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths, paths
 from posterity.forecasting.posterior import Posterior, Prior
 from posterity.forecasting.rows import Levels, learn, learn_each, make_bank
-
-Array = NDArray[np.float64]
 
 # Values in the paths that are simulated at once.
 BLOCK = 3_000_000
@@ -42,7 +40,7 @@ class Learner:
 
     form: Form
     bank: GroupBank
-    typical: NDArray[np.bool_]
+    typical: Mask
     learned: int = 0
     priors: dict[int, Prior | None] = field(default_factory=dict)
 
@@ -138,7 +136,7 @@ class Learner:
             errors = start.errors[which, None, None]
             yield found.add_shocks(errors.repeat(h, axis=1)) if errors.any() else found
 
-    def coefficients(self, levels: Levels, which: NDArray[np.intp]) -> Array:
+    def coefficients(self, levels: Levels, which: Indices) -> Array:
         """(s, p) posterior means of the coefficients of some series, in the units of the levels."""
         origin, form = self.find_origin(levels, levels.exogenous[:, :0]), self.form
         triangles, scale = origin.in_units(form)
@@ -148,7 +146,7 @@ class Learner:
         return means
 
     @property
-    def has_enough_rows(self) -> NDArray[np.bool_]:
+    def has_enough_rows(self) -> Mask:
         """(S,) of which series there are rows enough by now."""
         return np.asarray(self.bank.count >= FEWEST_ROWS)
 
@@ -168,11 +166,11 @@ class ForecastOrigin:
     last: Array
     ahead: Array
     offsets: Array
-    behind: NDArray[np.intp]
+    behind: Indices
     errors: Array
 
     @property
-    def has_enough_rows(self) -> NDArray[np.bool_]:
+    def has_enough_rows(self) -> Mask:
         """(S,) of which series there are rows enough."""
         return np.asarray(self.count >= FEWEST_ROWS)
 

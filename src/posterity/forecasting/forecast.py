@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Mask
 from posterity.distributions._limits import check_single_level, find_series
 from posterity.forecasting.bounds import Bounds, choose_end
 from posterity.forecasting.calendar import Calendar
@@ -25,7 +25,6 @@ from posterity.safety import check_memory
 if TYPE_CHECKING:
     from posterity.forecasting.components import Components, Explanation
 
-Array = NDArray[np.float64]
 
 # Values in the covariances that are computed at once.
 BLOCK = 4_000_000
@@ -82,7 +81,7 @@ class Forecast(StepsAhead):
     def of(
         cls,
         ids: tuple[Any, ...],
-        times: NDArray[Any],
+        times: AnyArray,
         forms: Sequence[Form],
         paths: Sequence[Paths],
         weights: Array,
@@ -92,7 +91,7 @@ class Forecast(StepsAhead):
         shocks: ShockCorrelation | None = None,
         calendar: Calendar = NUMBERS,
         explanation: Explanation | None = None,
-        closed: NDArray[np.bool_] | None = None,
+        closed: Mask | None = None,
     ) -> Forecast:
         """Return a forecast of each form's paths, weights (S, F), and bounds of values (2, S).
 
@@ -191,7 +190,7 @@ class Forecast(StepsAhead):
             sums = self._draw_sums(sums, reached, chosen)
         return StepDistribution(self.ids, sums, self.single)
 
-    def get_history(self, series: Any = None) -> tuple[NDArray[Any], Array]:
+    def get_history(self, series: Any = None) -> tuple[AnyArray, Array]:
         """Times and values of the learned rows (n,) of a series; none of a forecast without them.
 
         Raises
@@ -279,7 +278,7 @@ class Forecast(StepsAhead):
             products[shut[:, :, None] | shut[:, None]] = 0.0
         return products
 
-    def _find_drawn_series(self, steps: slice) -> NDArray[np.bool_]:
+    def _find_drawn_series(self, steps: slice) -> Mask:
         """(S,) whether sums have no formula: with log odds, or where a bound is probable."""
         odds = np.array([path.scale != LOGARITHMS for path in self.paths])
         drawn = np.asarray((self.marginals.weights[:, odds] > 0.0).any(axis=1))
@@ -288,7 +287,7 @@ class Forecast(StepsAhead):
         reached = self.marginals.at_bounds()[:, :, steps]
         return np.asarray(drawn | (reached > NEGLIGIBLE).any(axis=(0, 2)))
 
-    def _draw_sums(self, sums: Marginals, reached: NDArray[np.bool_], steps: slice) -> Marginals:
+    def _draw_sums(self, sums: Marginals, reached: Mask, steps: slice) -> Marginals:
         """The same, but of some series a mixture of narrow normals at the sums of sample paths."""
         drawn = draw_sums(self, steps)[:, :, None]
         # The mean of a sum is exactly the sum of means, without the error of draws.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Array
 from posterity.distributions._limits import check_single_level
 from posterity.forecasting import reading
 from posterity.forecasting.checks import (
@@ -31,8 +31,6 @@ from posterity.forecasting.recent import (
 from posterity.forecasting.remarks import warn_of_still
 from posterity.forecasting.trials import run_trials
 from posterity.transaction import atomic
-
-Array = NDArray[np.float64]
 
 
 class Forecaster(LearnedSeries):

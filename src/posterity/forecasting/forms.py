@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.log_scale import LOGARITHMS, LogScale
-
-Array = NDArray[np.float64]
 
 # A column of more lags is long.
 MANY_LAGS = 32
@@ -161,12 +159,12 @@ class Form:
         return _build_window(self)
 
     @property
-    def long_columns(self) -> NDArray[np.bool_]:
+    def long_columns(self) -> Mask:
         """(p,) which columns of the window are of many lags."""
         return np.asarray((self.window != 0.0).sum(axis=0) > MANY_LAGS)
 
     @property
-    def reach(self) -> NDArray[np.intp]:
+    def reach(self) -> Indices:
         """(m,) lags whose values matter."""
         return _find_reach(self)
 
@@ -224,7 +222,7 @@ def _build_window(form: Form) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _find_reach(form: Form) -> NDArray[np.intp]:
+def _find_reach(form: Form) -> Indices:
     looked_at = np.asarray(form.window.any(axis=1))
     if form.difference:
         looked_at[form.difference - 1] = True

@@ -7,12 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting.levels import find_level, mark_level, name_levels
 from posterity.forecasting.panel import convert_to_values
-
-Array = NDArray[np.float64]
 
 # What to do with a column of text.
 CATEGORY_ADVICE = (
@@ -41,7 +39,7 @@ def get_column(frame: Any, name: Any) -> Any:
     return import_module("pandas").Index(column) if special else column
 
 
-def read_column(frame: Any, name: Any) -> NDArray[Any]:
+def read_column(frame: Any, name: Any) -> AnyArray:
     """A column (n,)."""
     return np.asarray(frame[name])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices
 
 # Fewest pairs of values a lag apart that give their typical distance.
 FEWEST_PAIRS = 3
@@ -28,7 +27,7 @@ def carry_forward(values: Array) -> Array:
     return np.take_along_axis(values, np.maximum.accumulate(places, axis=1), axis=1)
 
 
-def find_nearest_lags(values: Array, periods: Sequence[int]) -> NDArray[np.intp]:
+def find_nearest_lags(values: Array, periods: Sequence[int]) -> Indices:
     """(S,) how far back the nearest of values (S, T) are, 1 or a period, where some are missing."""
     best = np.ones(len(values), dtype=np.intp)
     gaps = np.isnan(values[:, 1:]) & np.isfinite(carry_forward(values)[:, :-1])
@@ -46,7 +45,7 @@ def find_nearest_lags(values: Array, periods: Sequence[int]) -> NDArray[np.intp]
     return best
 
 
-def bridge_gaps(values: Array, back: NDArray[np.intp]) -> Array:
+def bridge_gaps(values: Array, back: Indices) -> Array:
     """(S, T) each NaN replaced by the value ``back`` (S,) steps before, or else the last one.
 
     Examples

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.forecast import NEGLIGIBLE, Forecast, choose_steps, draw_sums
 from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.forecasting.vector_forecast import VectorForecast
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,6 +207,6 @@ def _make_bounds(ends: Array) -> Bounds:
     return Bounds(ends, np.isfinite(ends))
 
 
-def _get_times(counts: Array, times: NDArray[Any]) -> NDArray[Any]:
+def _get_times(counts: Array, times: AnyArray) -> AnyArray:
     """Times of the first part."""
     return np.asarray(times[int(np.flatnonzero(counts)[0])])

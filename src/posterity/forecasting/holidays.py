@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.calendar import DAY, ONE_DAY, Calendar, Index, as_times
 from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.clock import find_local_seconds
 from posterity.forecasting.panel import Panel
 
-Array = NDArray[np.float64]
 Days = NDArray[np.datetime64]
 
 # A holiday of no learned row, whose own effect is not known.
@@ -302,7 +302,7 @@ def _list_neighbours(every: Days, calendar: Any) -> dict[str, Days]:
     before, after = (np.setdiff1d(every + way, every) for way in (-ONE_DAY, ONE_DAY))
     weekend = list(calendar.weekend)
 
-    def is_free(days: Days) -> NDArray[np.bool_]:
+    def is_free(days: Days) -> Mask:
         return np.isin(_count_weekday(days), weekend) | np.isin(days, every)
 
     around = np.union1d(before, after)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import AnyArray, Array, Mask
 from posterity.distributions.guesses import TellsCalls, TellsNames
 from posterity.forecasting import reading
 from posterity.forecasting.borrowing import Loan, find_loans
@@ -52,8 +52,6 @@ from posterity.forecasting.trials import Tried, run_trials
 from posterity.forecasting.weighing import CommonScores
 from posterity.safety import check_memory
 from posterity.transaction import AtomicModel
-
-Array = NDArray[np.float64]
 
 # Values that a forecast stores for each form, series, draw and step.
 NUMBERS = 3
@@ -106,7 +104,7 @@ class LearnedSeries(ForecastParameters, AtomicModel, TellsCalls, TellsNames, Bas
         return self._fitted_panel.values.copy()
 
     @property
-    def times_(self) -> NDArray[Any]:
+    def times_(self) -> AnyArray:
         """(S, n) times of ``values_``."""
         posterior = self._fitted_panel
         return posterior.calendar.stamps(
@@ -114,12 +112,12 @@ class LearnedSeries(ForecastParameters, AtomicModel, TellsCalls, TellsNames, Bas
         )
 
     @property
-    def outliers_(self) -> NDArray[np.bool_]:
+    def outliers_(self) -> Mask:
         """(S, n) which of ``values_`` forecasts ignore."""
         return self._prepared.mark_left_out(self._fitted_panel) > 0
 
     @property
-    def steps_(self) -> NDArray[np.bool_]:
+    def steps_(self) -> Mask:
         """(S, n) which of these begin a new level, to which all values before are moved."""
         return find_steps(self._prepared.mark_left_out(self._fitted_panel))
 

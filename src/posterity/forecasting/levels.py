@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting.names import sort_names
 
-Array = NDArray[np.float64]
 # Text with more levels, of which most rows have one of their own, is no category.
 FEW_LEVELS = 20
 
 
-def name_levels(values: NDArray[Any], name: Any, known: Sequence[Any]) -> tuple[Any, ...]:
+def name_levels(values: AnyArray, name: Any, known: Sequence[Any]) -> tuple[Any, ...]:
     """Names of the columns that an exogenous column is: its own, or those of its levels.
 
     ``known`` are the columns that were learned before, if there are any.
@@ -37,7 +36,7 @@ def find_level(name: Any, columns: Sequence[Any]) -> tuple[Any, str] | None:
     return None if stem is None else (stem, name[len(stem) + 1 :])
 
 
-def mark_level(values: NDArray[Any], level: str, column: str) -> Array:
+def mark_level(values: AnyArray, level: str, column: str) -> Array:
     """Ones (n,) where a column has this level, else zeros.
 
     Raises

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Limits of the mean and sd of a value's logarithm: beyond them the mean overflows.
 LARGEST_LOG, LARGEST_SD = 600.0, 6.0

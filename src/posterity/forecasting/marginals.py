@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.bounds import (
     ROOT_2_PI,
     Bounds,
@@ -23,8 +23,6 @@ from posterity.forecasting.bounds import (
 from posterity.forecasting.log_scale import LARGEST_SD, LOGARITHMS, LogScale
 from posterity.forecasting.mixtures import Normals, SeriesStepMarginals
 from posterity.kernel.values import read_floats
-
-Array = NDArray[np.float64]
 
 # Values in a block; tolerance of quantiles.
 BLOCK, QUANTILE_TOLERANCE = 2_000_000, 1e-9
@@ -47,7 +45,7 @@ class Component:
     log: bool
     scale: LogScale = LOGARITHMS
 
-    def part(self, which: slice | NDArray[np.intp]) -> Component:
+    def part(self, which: slice | Indices) -> Component:
         """Return some of the series."""
         return replace(self, mean=self.mean[which], sd=self.sd[which])
 
@@ -142,7 +140,7 @@ class Marginals:
     components: Sequence[Component]
     weights: Array
     bounds: Array | None = None
-    closed: NDArray[np.bool_] | None = None
+    closed: Mask | None = None
 
     @classmethod
     def of_normals(cls, mean: Array, sd: Array) -> Marginals:
@@ -162,7 +160,7 @@ class Marginals:
         parts = [part.within(bounds) for part in self.components]
         return Marginals(parts, self.weights, bounds.values, self.closed)
 
-    def close(self, closed: NDArray[np.bool_]) -> Marginals:
+    def close(self, closed: Mask) -> Marginals:
         """The same, but 0 at some of the steps (S, h)."""
         return replace(self, closed=closed) if closed.any() else self
 
@@ -251,7 +249,7 @@ class Marginals:
         parts = [slice(start, start + share) for start in range(0, len(self.weights), share)]
         return np.concatenate([of(self.select(which), which) for which in parts])
 
-    def select(self, which: slice | NDArray[np.intp]) -> Marginals:
+    def select(self, which: slice | Indices) -> Marginals:
         """Return the mixtures of some of the series."""
         bounds = None if self.bounds is None else self.bounds[:, which]
         parts = [part.part(which) for part in self.components]

@@ -17,12 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaln, logsumexp, ndtri
 
+from posterity.aliases import Array
 from posterity.forecasting.posterior import make_sobol_points
-
-Array = NDArray[np.float64]
 
 # Prior standard deviations of own first lags, and of others' as a share of that.
 OWN = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)

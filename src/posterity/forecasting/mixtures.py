@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array, Indices
 from posterity.forecasting.bounds import ROOT_2_PI
 from posterity.forecasting.log_scale import LARGEST_SD, LOGARITHMS, LogScale
 from posterity.kernel import mixture_scores
-
-Array = NDArray[np.float64]
 
 # Most steps of the search for a quantile.
 STEPS = 60
@@ -45,7 +43,7 @@ class SeriesStepMarginals:
 
     parts: list[Normals]
 
-    def score(self, y: Array, which: NDArray[np.intp] | None = None) -> tuple[Array, Array]:
+    def score(self, y: Array, which: Indices | None = None) -> tuple[Array, Array]:
         """Distribution function and density (c, m) at ``y`` (c, m) of the cells ``which`` (c,)."""
         which = np.arange(len(y)) if which is None else which
         cdf, density = np.zeros(y.shape), np.zeros(y.shape)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.forecasting.panel import STEP
-
-Array = NDArray[np.float64]
 
 # Values in the level before a step without seasons, seasons that say what a place is, and values
 # after the step that say how far it went: the more of them, at most, the longer a season is.
@@ -30,7 +29,7 @@ class Moves:
     """
 
     moved: Array
-    last: NDArray[np.intp]
+    last: Indices
     error: Array
 
     @classmethod
@@ -63,13 +62,13 @@ class Moves:
                 found.last[series], found.error[series] = place, error
         return found
 
-    def find_at(self, steps: NDArray[np.intp]) -> Array:
+    def find_at(self, steps: Indices) -> Array:
         """(n, S, h) what levels have moved by at these steps (n, h); 0 beyond the end."""
         known = steps < self.moved.shape[1]
         some = self.moved[:, np.where(known, steps, 0)].swapaxes(0, 1)
         return np.where(known[:, None], some, 0.0)
 
-    def find_errors(self, columns: NDArray[np.intp]) -> Array:
+    def find_errors(self, columns: Indices) -> Array:
         """(n S,) standard errors of the level at each of these columns: of steps before it."""
         return np.where(self.last < columns[:, None], self.error, 0.0).reshape(-1)
 

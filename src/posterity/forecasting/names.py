@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from posterity.aliases import AnyArray
 
 
 def sort_names(names: Iterable[Any]) -> tuple[Any, ...]:
@@ -18,7 +19,7 @@ def sort_names(names: Iterable[Any]) -> tuple[Any, ...]:
         return names
 
 
-def make_names_array(names: tuple[Any, ...]) -> NDArray[Any]:
+def make_names_array(names: tuple[Any, ...]) -> AnyArray:
     """Names (S,) as an array, of objects unless all are text or all are whole numbers."""
     if {type(name) for name in names} in ({str}, {int}):
         return np.array(names)

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.gaps import bridge_gaps, carry_forward
 from posterity.forecasting.panel import OUTLIER, STEP, Panel
 from posterity.kernel.values import is_word
 
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Marks = NDArray[np.int8]
 
 # Fewest values before an outlier, fewest errors of what expects it, and values for each outlier

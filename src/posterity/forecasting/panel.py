@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.calendar import Calendar, Index, format_time
 from posterity.forecasting.closing import Closing
 from posterity.forecasting.names import join_names, sort_names
 from posterity.forecasting.typical import find_typical
 from posterity.safety import check_memory
-
-Array = NDArray[np.float64]
 
 # Most steps for each row, and steps that are never too many.
 STEPS_A_ROW, MOST_STEPS = 100, 10_000
@@ -126,7 +125,7 @@ class Panel:
         return np.where(known.any(axis=1), self.length - known.argmax(axis=1), 0)
 
     @cached_property
-    def typical(self) -> NDArray[np.bool_]:
+    def typical(self) -> Mask:
         """(S,) which series are like most: what all share is learned from these."""
         return find_typical(self.values, self.left_out)
 
@@ -159,7 +158,7 @@ class Panel:
             closing=None if self.closing is None else self.closing.part(which),
         )
 
-    def find_closed(self, columns: Array, steps: Index) -> NDArray[np.bool_]:
+    def find_closed(self, columns: Array, steps: Index) -> Mask:
         """(S, n) which steps (S, n) after the last row are known to be 0, by columns (S, n, m)."""
         if self.closing is None:
             return np.zeros(steps.shape, dtype=bool)
@@ -267,7 +266,7 @@ def check_grid(shape: tuple[int, int, int], rows: int, calendar: Calendar) -> No
     )
 
 
-def find_steps(left_out: NDArray[np.int8]) -> NDArray[np.bool_]:
+def find_steps(left_out: NDArray[np.int8]) -> Mask:
     """(S, T) which values begin a new level, of marks (S, T) of values that are left out."""
     found = np.zeros(left_out.shape, dtype=bool)
     series, place = np.nonzero(left_out >= STEP)

@@ -13,12 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.forms import Form
 from posterity.forecasting.log_scale import LOGARITHMS, LogScale
 from posterity.forecasting.marginals import Component, scale_spread
 from posterity.forecasting.posterior import Draws
-
-Array = NDArray[np.float64]
 
 HALVINGS = 8
 
@@ -91,13 +90,13 @@ class Paths:
         mean = scale_spread(self.steps, factor).mean
         return replace(self, mean=mean, noise=factor * self.noise)
 
-    def part(self, which: slice | NDArray[np.intp]) -> Paths:
+    def part(self, which: slice | Indices) -> Paths:
         """Return some of the series."""
         early = None if self.early is None else self.early[which]
         mean, responses, noise = self.mean[which], self.responses[which], self.noise[which]
         return replace(self, mean=mean, responses=responses, noise=noise, early=early)
 
-    def skip(self, behind: NDArray[np.intp], h: int) -> Paths:
+    def skip(self, behind: Indices, h: int) -> Paths:
         """The ``h`` steps after the first ``behind`` (S,), which came and were not observed."""
         if not behind.any():
             return self
@@ -173,7 +172,7 @@ def continue_changes(form: Form, weights: Array, last: Array, h: int) -> Paths:
     return Paths(levels, np.zeros(levels.shape), np.zeros(levels.shape[:2]), log=False)
 
 
-def is_plausible(responses: Array) -> NDArray[np.bool_]:
+def is_plausible(responses: Array) -> Mask:
     """(S, K) whether no impulse grows beyond that of a walk that was summed twice, k + 1.
 
     What does is an autoregression with a root well outside the unit circle: coefficients that the
@@ -195,13 +194,13 @@ def _build_recursion(form: Form, coefficients: Array) -> Array:
     return np.asarray(recursion)
 
 
-def _get_known_levels(last: Array, lags: NDArray[np.intp], h: int) -> Array:
+def _get_known_levels(last: Array, lags: Indices, h: int) -> Array:
     """(S, m, h) levels at these lags before each step, of the ``last`` ones (S, L); 0 of others."""
     back = lags[:, None] - np.arange(h)
     return np.where(back > 0, last[:, -np.maximum(back, 1)], 0.0)
 
 
-def _continue_levels(recursion: Array, lags: NDArray[np.intp], added: Array) -> Array:
+def _continue_levels(recursion: Array, lags: Indices, added: Array) -> Array:
     """(S, K, h) levels of the steps, by the recursion of what is ``added`` (S, K, h) at each."""
     h = added.shape[2]
     longest = int(lags[lags < h].max(initial=0))

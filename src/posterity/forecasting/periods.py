@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from posterity.aliases import Array
 from posterity.forecasting.gaps import carry_forward
 from posterity.forecasting.panel import Panel
-
-Array = NDArray[np.float64]
 
 # Most series that are used, the longest ones; and the longest period.
 MOST_SERIES, LONGEST = 200, 400

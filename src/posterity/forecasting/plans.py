@@ -17,16 +17,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import ForecastWarning
 from posterity.forecasting.holidays import CLOSED, HOLIDAYS, TREND
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
-
-Array = NDArray[np.float64]
 
 # A column varies if its range is larger than this share of its values.
 SMALLEST_RANGE = 1e-12
@@ -91,7 +89,7 @@ class Plan:
         return cls(panel, given, values, low, high, ratio, each, holidays, occasions or {})
 
     @property
-    def far(self) -> NDArray[np.bool_]:
+    def far(self) -> Mask:
         """(S, h, m) what is so far outside that its effect is not known."""
         return np.asarray(self.ratio > 1.0)
 
@@ -222,6 +220,6 @@ def has_one_each(columns: Array) -> bool:
     return bool((rows.max(axis=1, initial=0.0) == 1.0).all() and (rows != 0.0).sum() == len(rows))
 
 
-def never_varied(low: Array, high: Array) -> NDArray[np.bool_]:
+def never_varied(low: Array, high: Array) -> Mask:
     """Return True where a column was the same, to rounding, in all rows learned."""
     return np.asarray(high - low <= SMALLEST_RANGE * np.maximum(np.abs(low), np.abs(high)))

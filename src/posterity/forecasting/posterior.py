@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv, ndtri
 from scipy.stats import qmc
 
+from posterity.aliases import Array
 from posterity.evidence.hyperprior import make_log_ratio_grid
 from posterity.forecasting.forms import Form
-
-Array = NDArray[np.float64]
 
 # Limit of log(ratio / signal): signals of 1e-7 of the noise variance, or 1e7 times it.
 FARTHEST = 16.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.borrowing import find_loan, lend
 from posterity.forecasting.bounds import Bounds
 from posterity.forecasting.combining import find_counted, find_usable
@@ -35,8 +35,6 @@ from posterity.forecasting.trials import (
     get_outcomes_from,
 )
 from posterity.forecasting.weighing import CommonScores
-
-Array = NDArray[np.float64]
 
 # Weights of forms are updated when the series have grown by this share, and by a horizon, and at
 # the latest after so many rows, and when all windows in which forms are tried are new.
@@ -229,8 +227,8 @@ class Drawn:
     """
 
     columns: Sequence[int]
-    typical: NDArray[np.bool_]
-    knows: list[NDArray[np.bool_]]
+    typical: Mask
+    knows: list[Mask]
     paths: list[Paths]
 
     @classmethod
@@ -283,9 +281,7 @@ class Drawn:
         return Marginals([scale_spread(path.steps, factors) for path in lent], shares)
 
 
-def _weigh(
-    scores: TrialScores, usable: NDArray[np.bool_], typical: NDArray[np.bool_]
-) -> tuple[Array, Array]:
+def _weigh(scores: TrialScores, usable: Mask, typical: Mask) -> tuple[Array, Array]:
     """(n S, F) weights and (n S,) factors of the spread, where (F, n, S) forms are usable."""
     shares: list[Array] = []
     factors: list[Array] = []
@@ -305,7 +301,7 @@ def _find_interval_tails(level: float, h: int) -> tuple[Array, Array]:
     return np.full(h, 0.5 - 0.5 * level), np.full(h, 0.5 + 0.5 * level)
 
 
-def _find_closed(whole: Panel, columns: range, h: int) -> NDArray[np.bool_]:
+def _find_closed(whole: Panel, columns: range, h: int) -> Mask:
     """(n S, h) which steps from these columns on are known to be 0."""
     back = [
         np.broadcast_to(np.arange(1, h + 1) - whole.length + at, (len(whole), h)) for at in columns
@@ -316,6 +312,6 @@ def _find_closed(whole: Panel, columns: range, h: int) -> NDArray[np.bool_]:
     return np.concatenate(found)
 
 
-def _mark_inside(columns: range, whole: Panel, h: int) -> NDArray[np.bool_]:
+def _mark_inside(columns: range, whole: Panel, h: int) -> Mask:
     """(n, 1, h) which steps from these columns on are rows of the panel."""
     return (np.array(columns)[:, None] + np.arange(h) < whole.length)[:, None]

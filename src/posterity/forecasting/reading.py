@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Mask
 from posterity.forecasting.calendar import Calendar, Index, as_numbers, as_times, format_time
 from posterity.forecasting.frames import (
     columns_of,
@@ -29,8 +29,6 @@ from posterity.forecasting.panel import (
 )
 from posterity.forecasting.writing import Writing
 from posterity.kernel.values import read_floats
-
-Array = NDArray[np.float64]
 
 # Names of columns in long frames, as in Nixtla's libraries.
 ID, TIME, TARGET = "unique_id", "ds", "y"
@@ -144,7 +142,7 @@ def _get_times(data: Any) -> Any:
 
 
 def _read_series(
-    data: Any, times: NDArray[Any], X: Any, calendar: Calendar | None, known: Sequence[Any]
+    data: Any, times: AnyArray, X: Any, calendar: Calendar | None, known: Sequence[Any]
 ) -> Panel:
     """A series with an index of times."""
     y = convert_to_values(data, "the series")
@@ -203,7 +201,7 @@ def _read_long(
     return panel if ID in names else replace(panel, single=True)
 
 
-def _number_series(ids: NDArray[Any]) -> tuple[tuple[Any, ...], Index]:
+def _number_series(ids: AnyArray) -> tuple[tuple[Any, ...], Index]:
     """Distinct names, sorted where they can be, and the number of each row's."""
     given = ids.tolist()
     distinct = sort_names(dict.fromkeys(given))
@@ -228,7 +226,7 @@ def _read_wide(frame: Any, names: list[Any], calendar: Calendar | None) -> Panel
 def _place_on_grid(
     ids: tuple[Any, ...],
     which: Index,
-    times: NDArray[Any],
+    times: AnyArray,
     rows: Array,
     names: tuple[Any, ...],
     calendar: Calendar | None,
@@ -269,14 +267,14 @@ def _advise_on_double(time: Any, *, single: bool) -> str:
     return advice + (", or name the series of each row (unique_id)" if single else "")
 
 
-def _find_calendar(times: NDArray[Any], same: NDArray[np.bool_]) -> Calendar:
+def _find_calendar(times: AnyArray, same: Mask) -> Calendar:
     """The calendar whose step divides all distances within series."""
     kind = Calendar.of(times, np.ones(1, dtype=np.int64)).kind
     return Calendar.of(times, np.diff(as_numbers(times, kind))[same])
 
 
 def _warn_of_gaps(
-    ids: tuple[Any, ...], which: Index, index: Index, same: NDArray[np.bool_], calendar: Calendar
+    ids: tuple[Any, ...], which: Index, index: Index, same: Mask, calendar: Calendar
 ) -> None:
     gaps = np.flatnonzero(same & (np.diff(index) > 1))
     if not len(gaps):
@@ -355,7 +353,7 @@ def _read_table(rows: Any, name: str) -> Array:
     return table.reshape(len(table), -1)
 
 
-def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDArray[Any] | None:
+def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> AnyArray | None:
     """Times of a frame's rows, where it has some."""
     if TIME in names:
         return as_times(get_column(frame, TIME), calendar)
@@ -365,7 +363,7 @@ def _read_times(frame: Any, names: list[Any], calendar: Calendar | None) -> NDAr
     return None if counts and ID in names else times
 
 
-def _read_index_times(data: Any, calendar: Calendar | None = None) -> NDArray[Any] | None:
+def _read_index_times(data: Any, calendar: Calendar | None = None) -> AnyArray | None:
     """Times of a pandas index, where it has some."""
     index: Any = getattr(data, "index", None)
     if hasattr(index, "to_timestamp"):  # periods stand for their first moments
@@ -376,7 +374,7 @@ def _read_index_times(data: Any, calendar: Calendar | None = None) -> NDArray[An
     return as_times(index, calendar) if kind == "M" else None
 
 
-def _read_index_numbers(index: Any) -> NDArray[Any] | None:
+def _read_index_numbers(index: Any) -> AnyArray | None:
     """Whole numbers of a pandas index; None for 0, 1, ... without a name, which pandas makes up."""
     numbers = np.asarray(index, dtype=np.int64)
     if index.name is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from posterity.aliases import Array
 from posterity.forecasting import reading
 from posterity.forecasting.levels import expand_row
 from posterity.forecasting.names import have_same_terms
@@ -93,7 +94,7 @@ def read_next_row(
     )
 
 
-def _read_columns(x: Any, names: tuple[Any, ...]) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
+def _read_columns(x: Any, names: tuple[Any, ...]) -> tuple[tuple[Any, ...], Array]:
     """Names and values of the exogenous columns of one row: also of a level that is new."""
     if isinstance(x, Mapping):
         row = dict.fromkeys(names, np.nan) | expand_row(x, names)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Mask
 from posterity.forecasting.borrowing import Loan
 from posterity.forecasting.calendar import format_time
 from posterity.forecasting.checks import FEWEST_VALUES, ForecastWarning, find_constant
@@ -52,7 +53,7 @@ def warn_of_constant(panel: Panel) -> None:
         )
 
 
-def warn_of_still(forecast: Forecast, unchanged: NDArray[np.bool_]) -> None:
+def warn_of_still(forecast: Forecast, unchanged: Mask) -> None:
     """Warn of series, ``unchanged`` (S,) lately, whose forecast has no noise."""
     noiseless = [
         (path.noise == 0.0).mean(axis=1) * np.isfinite(path.mean).all(axis=(1, 2))
@@ -147,7 +148,7 @@ def _warn(message: str, depth: int = 4) -> None:
     warnings.warn(message, ForecastWarning, stacklevel=depth + 1)
 
 
-def _list_names(panel: Panel | Forecast, which: NDArray[np.bool_]) -> str:
+def _list_names(panel: Panel | Forecast, which: Mask) -> str:
     names = [
         "the series" if panel.single else f"series {panel.ids[number]!r}"
         for number in np.flatnonzero(which)

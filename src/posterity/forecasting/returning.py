@@ -15,9 +15,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Variances of a walk's steps, over that of the noise around it.
 STEPS = (0.125, 0.5, 1.5)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import oaconvolve
 
+from posterity.aliases import Array, Indices
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.forecasting.forms import Form, count_sines
@@ -17,8 +18,6 @@ from posterity.forecasting.gaps import bridge_gaps, carry_forward, find_nearest_
 from posterity.forecasting.log_scale import LOGARITHMS, LogScale
 from posterity.forecasting.moves import Moves
 from posterity.forecasting.panel import Panel
-
-Array = NDArray[np.float64]
 
 # Values in the rows that are built at once.
 BLOCK = 4_000_000
@@ -47,7 +46,7 @@ class Levels:
     bridged: Array
     columns: Array
     effects: Array
-    back: NDArray[np.intp]
+    back: Indices
     begins: NDArray[np.int64]
     moves: Moves
     column_lags: tuple[int, ...] = ()
@@ -101,7 +100,7 @@ class Levels:
         """(S, T, m) exogenous columns without their lags."""
         return self.columns[:, :, : self.columns.shape[2] - self.n_lagged * len(self.column_lags)]
 
-    def find_behind(self, columns: NDArray[np.intp]) -> NDArray[np.intp]:
+    def find_behind(self, columns: Indices) -> Indices:
         """(n S,) how many levels have come, before each column, since the last observed one."""
         first, stop = max(int(columns[0]) - MOST_BEHIND, 0), int(columns[-1])
         known = np.isfinite(self.observed[:, first:stop])
@@ -109,7 +108,7 @@ class Levels:
         behind = np.minimum(columns - 1 - last[:, columns - 1 - first], MOST_BEHIND)
         return np.where(np.isfinite(self.bridged[:, columns - 1]), behind, 0).T.reshape(-1)
 
-    def find_last(self, last: NDArray[np.intp], length: int) -> Array:
+    def find_last(self, last: Indices, length: int) -> Array:
         """(n S, L) the last levels up to columns ``last`` (n S,), observed ones.
 
         A series had its first level before.
@@ -119,14 +118,14 @@ class Levels:
         some = np.where(places >= 0, self.bridged[series, np.maximum(places, 0)], np.nan)
         return carry_forward(some[:, ::-1])[:, ::-1]
 
-    def find_ahead(self, places: NDArray[np.intp], exogenous: Array, form: Form) -> Array:
+    def find_ahead(self, places: Indices, exogenous: Array, form: Form) -> Array:
         """(n S, b, q) known columns of a form at places (n S, b), of exogenous ones (S, T', m)."""
         whole = add_lags(exogenous, self.column_lags, self.n_lagged)
         series = np.broadcast_to(np.arange(len(places))[:, None] % len(whole), places.shape)
         known = _build_known(form, whole, self.begins, series, places)
         return np.nan_to_num(np.concatenate(known, axis=2))
 
-    def find_offsets(self, steps: NDArray[np.intp], exogenous: Array) -> Array:
+    def find_offsets(self, steps: Indices, exogenous: Array) -> Array:
         """(n S, h) what levels are less of at steps (n, h), with exogenous columns (S, T', m)."""
         whole = add_lags(exogenous, self.column_lags, self.n_lagged)[:, steps]
         effects = np.einsum("snhm,sm->nsh", np.nan_to_num(whole), self.effects)
@@ -192,7 +191,7 @@ def learn_each(
 
 
 def compute_residuals(
-    levels: Levels, form: Form, coefficients: Array, which: NDArray[np.intp], first: int
+    levels: Levels, form: Form, coefficients: Array, which: Indices, first: int
 ) -> Array:
     """(s, T - first) targets of the series ``which`` (s,), less what coefficients (s, p) expect.
 
@@ -224,7 +223,7 @@ def make_bank(form: Form, levels: Levels) -> GroupBank:
 
 
 def _learn(
-    bank: GroupBank, rows: Array, numbers: NDArray[np.int32], slots: NDArray[np.intp], rate: float
+    bank: GroupBank, rows: Array, numbers: NDArray[np.int32], slots: Indices, rate: float
 ) -> None:
     if len(rows):
         X, y = np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])
@@ -233,8 +232,8 @@ def _learn(
 
 
 def _build_rows(
-    levels: Levels, form: Form, first: int, stop: int, which: slice | NDArray[np.intp]
-) -> tuple[Array, NDArray[np.int32], NDArray[np.intp]]:
+    levels: Levels, form: Form, first: int, stop: int, which: slice | Indices
+) -> tuple[Array, NDArray[np.int32], Indices]:
     """Rows [free, lags, others, target] (n, p + 1), and of which series and column each is.
 
     See :func:`_build_known`.
@@ -260,8 +259,8 @@ def _look_back(
     form: Form,
     first: int,
     stop: int,
-    series: NDArray[np.intp],
-    at: NDArray[np.intp],
+    series: Indices,
+    at: Indices,
 ) -> Array:
     """(n, p) columns of the last levels of rows: those of long means for all columns at once."""
     long = form.long_columns if stop - first >= MANY_COLUMNS else np.zeros(form.n_lags, dtype=bool)
@@ -285,8 +284,8 @@ def _build_known(
     form: Form,
     exogenous: Array,
     begins: NDArray[np.int64],
-    series: NDArray[np.intp],
-    places: NDArray[np.intp],
+    series: Indices,
+    places: Indices,
 ) -> tuple[Array, Array]:
     """Columns (..., q) that are known ahead, of ``series`` (...) at ``places`` in the panel.
 

@@ -10,11 +10,9 @@ here: its own rows say it (the ratio in :mod:`posterity.forecasting.posterior`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.forecasting.posterior import Prior
-
-Array = NDArray[np.float64]
 
 SWEEPS = 30
 # Most series from which the shared prior is learned.

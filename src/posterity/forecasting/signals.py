@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
 from posterity.forecasting import minnesota
 from posterity.forecasting.checks import FEWEST_VALUES, check_enough, find_constant
 from posterity.forecasting.panel import Panel
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class Signals:
     values: Array
     unit: Array
     centre: Array
-    varies: NDArray[np.bool_]
+    varies: Mask
 
     @classmethod
     def of(cls, panel: Panel) -> Signals:

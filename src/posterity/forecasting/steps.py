@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import AnyArray, Array
 from posterity.distributions._limits import check_single_level
 from posterity.distributions.guesses import TellsNames, tell_call
 from posterity.distributions.joint_distribution import require_pandas
@@ -16,8 +17,6 @@ from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.names import make_names_array
 from posterity.kernel.values import read_floats
-
-Array = NDArray[np.float64]
 
 # Steps in the repr of a forecast.
 SHOWN = 3
@@ -129,10 +128,10 @@ class StepDistribution(TellsNames):
 class StepsAhead(StepDistribution):
     """The same of steps that have times, (S, h), or (h,) of a single series."""
 
-    times: NDArray[Any]
+    times: AnyArray
     calendar: Calendar
 
-    def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, NDArray[Any]]:
+    def to_columns(self, levels: Sequence[float] = (0.8, 0.95)) -> dict[str, AnyArray]:
         """Columns of a long table, a row each series and step, for any library of data frames.
 
         Named as Nixtla's: ``unique_id``, ``ds`` (times as those of the learned rows are written, so
@@ -140,7 +139,7 @@ class StepsAhead(StepDistribution):
         ``Forecaster-lo-95``, ``Forecaster-hi-95`` for each level.
         """
         h = np.shape(self.times)[-1]
-        columns: dict[str, NDArray[Any]] = {
+        columns: dict[str, AnyArray] = {
             "unique_id": np.repeat(make_names_array(self.ids), h),
             "ds": self.calendar.write(np.asarray(self.times).reshape(-1)),
             "Forecaster": self.median().reshape(-1),
@@ -162,11 +161,11 @@ class StepsAhead(StepDistribution):
         return make_frame(self.to_columns(levels))
 
 
-def make_frame(columns: dict[str, NDArray[Any]]) -> Any:
+def make_frame(columns: dict[str, AnyArray]) -> Any:
     """Columns as a pandas data frame; raises ``ImportError`` if pandas is not installed."""
     return require_pandas("to_frame", "to_columns()").DataFrame(as_lists(columns))
 
 
-def as_lists(columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def as_lists(columns: dict[str, AnyArray]) -> dict[str, Any]:
     """The same with lists in place of arrays of objects: frames find out what these are."""
     return {name: one.tolist() if one.dtype == object else one for name, one in columns.items()}

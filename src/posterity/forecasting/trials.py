@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.factor.parallel import run_in_parallel
 from posterity.forecasting.choosing import LEVEL_ROWS
 from posterity.forecasting.ensemble import (
@@ -24,8 +24,6 @@ from posterity.forecasting.marginals import compute_normal_crps
 from posterity.forecasting.panel import Panel
 from posterity.forecasting.paths import Paths
 from posterity.forecasting.returning import compute_level_evidence
-
-Array = NDArray[np.float64]
 
 # Windows that forms are scored on, the last of each series; most windows, with few series.
 WINDOWS, MOST_WINDOWS, FEW_SERIES = 3, 10, 10
@@ -51,7 +49,7 @@ class TrialScores:
     crps: Array
     totals: Array
     outcomes: Array
-    log: NDArray[np.bool_]
+    log: Mask
     log_odds: Array | None = None
     scales: Sequence[LogScale] = ()
 
@@ -75,7 +73,7 @@ class TrialScores:
             found[form] = self.scales[form].find(found[form])
         return (found - self.mean) / self.sd
 
-    def of_series(self, some: slice | NDArray[np.bool_]) -> TrialScores:
+    def of_series(self, some: slice | Mask) -> TrialScores:
         """Return the scores of some of the series."""
         return self._select(some, slice(None))
 
@@ -83,9 +81,7 @@ class TrialScores:
         """Return the scores of all windows but one."""
         return self._select(slice(None), np.arange(self.n_windows) != window)
 
-    def _select(
-        self, series: slice | NDArray[np.bool_], windows: slice | NDArray[np.bool_]
-    ) -> TrialScores:
+    def _select(self, series: slice | Mask, windows: slice | Mask) -> TrialScores:
         forecasts = (self.mean, self.sd, self.crps, self.totals)
         mean, sd, crps, totals = (some[:, series, windows] for some in forecasts)
         odds = None if self.log_odds is None else self.log_odds[:, series]
@@ -193,9 +189,7 @@ class Trials:
         work = sum(numbers * learner.form.length for learner in learners)
         run_in_parallel(run_one, range(len(learners)), work)
 
-    def add(
-        self, number: int, columns: Sequence[int], knows: NDArray[np.bool_], found: Paths
-    ) -> None:
+    def add(self, number: int, columns: Sequence[int], knows: Mask, found: Paths) -> None:
         """Paths (n S, K, h) of a form from n columns on, of series of which it ``knows`` enough."""
         normals = np.stack([*found.steps.matched(), *found.totals.matched()])
         normals[:, ~knows] = np.nan

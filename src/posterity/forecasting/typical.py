@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.forecasting.gaps import carry_forward
-
-Array = NDArray[np.float64]
 
 # Spreads from the median beyond which a series is not typical, and spreads that are taken at least,
 # of each number below: these are as large as chance makes them in series of some twenty values.
@@ -25,7 +24,7 @@ NORMAL = 1.4826
 LEAST_LEFT = 1e-24
 
 
-def find_typical(values: Array, left_out: NDArray[np.int8] | None = None) -> NDArray[np.bool_]:
+def find_typical(values: Array, left_out: NDArray[np.int8] | None = None) -> Mask:
     """(S,) which series (S, T), NaN where nothing was observed, are like most of them.
 
     ``left_out`` (S, T) are values that were observed and are ignored. Where no series ever moved,
@@ -89,7 +88,7 @@ def describe(values: Array) -> Array:
     return np.where((size > 0.0) & (count > 2)[:, None], numbers, np.nan)
 
 
-def _count_distinct(values: Array) -> NDArray[np.intp]:
+def _count_distinct(values: Array) -> Indices:
     """(S,) how many values each row of (S, T) has that are not NaN and differ from each other."""
     ordered = np.sort(values, axis=1)  # NaN come last
     new = np.isfinite(ordered[:, 1:]) & (ordered[:, 1:] != ordered[:, :-1])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Array
 from posterity.forecasting import minnesota, reading
 from posterity.forecasting.checks import check_far, check_horizon
 from posterity.forecasting.outliers import check_outliers, leave_out_outliers
@@ -21,8 +21,6 @@ from posterity.forecasting.vector_forecast import ImpulseResponses, VectorForeca
 from posterity.forecasting.vector_gaps import complete_levels, compute_responses, continue_levels
 from posterity.safety import check_memory
 from posterity.transaction import hold_model_lock
-
-Array = NDArray[np.float64]
 
 # "auto" takes at most this many lags, and needs this many rows for each lag of all signals.
 MOST_LAGS, ROWS_FOR_LAG = 8, 5

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from posterity.aliases import AnyArray, Array
 from posterity.forecasting.calendar import Calendar
 from posterity.forecasting.forecast import choose_steps
 from posterity.forecasting.marginals import Marginals
 from posterity.forecasting.steps import StepDistribution, StepsAhead
 from posterity.kernel.values import read_floats
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +40,7 @@ class VectorForecast(StepsAhead):
     def of(
         cls,
         ids: tuple[Any, ...],
-        times: NDArray[Any],
+        times: AnyArray,
         paths: Array,
         responses: Array,
         calendar: Calendar,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.forecasting.gaps import carry_forward
-
-Array = NDArray[np.float64]
 
 # Most levels that are drawn together; in longer gaps the first values are repeated.
 MOST_TOGETHER = 400

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr
 
+from posterity.aliases import Array, Mask
 from posterity.forecasting.shared import MOST_SERIES
 from posterity.forecasting.trials import FEW_SERIES, TrialScores
-
-Array = NDArray[np.float64]
 
 # Weights are CRPS to minus one of these powers; it grows with the number of windows.
 POWERS, USUAL_WINDOWS = (3.0, 6.0, 12.0, 24.0), 3
@@ -47,9 +45,7 @@ class CommonScores:
     strict: bool
 
     @classmethod
-    def of(
-        cls, tried: TrialScores, usable: NDArray[np.bool_], typical: NDArray[np.bool_]
-    ) -> CommonScores:
+    def of(cls, tried: TrialScores, usable: Mask, typical: Mask) -> CommonScores:
         """Return the scores of the forecasts of the windows of ``typical`` (S,) series."""
         tried, usable = tried.of_series(typical), usable[:, typical]
         usual = _average_scores(_compute_scores(tried, usable))
@@ -62,7 +58,7 @@ class CommonScores:
         power = choose_power(tried, others)
         return cls(usual, compute_width_factor(tried, others, power), power, strict)
 
-    def weigh(self, tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+    def weigh(self, tried: TrialScores, usable: Mask) -> Array:
         """(S, F) weights of forms ``usable`` (F, S) for a series; 0 where none is.
 
         A form that could not be tried on a series is taken for as good, relative to the best, as it
@@ -88,7 +84,7 @@ class Comparison:
     def of(
         cls,
         tried: TrialScores,
-        usable: NDArray[np.bool_],
+        usable: Mask,
         usual: Array | None = None,
         *,
         strict: bool = False,
@@ -114,7 +110,7 @@ class Comparison:
 
 
 def compare_without_each(
-    tried: TrialScores, usable: NDArray[np.bool_], *, strict: bool = False
+    tried: TrialScores, usable: Mask, *, strict: bool = False
 ) -> list[Comparison]:
     """For each window how forms did in the others."""
     windows = range(tried.n_windows)
@@ -180,7 +176,7 @@ def compute_width_factor(tried: TrialScores, others: Sequence[Comparison], power
 
 def _share_by_others(
     tried: TrialScores, others: Sequence[Comparison], power: float
-) -> tuple[Array, NDArray[np.bool_]]:
+) -> tuple[Array, Mask]:
     """(F, S, W, h) shares of forms in what is known of each window, and where there are any."""
     share = np.array([one.weigh(power) for one in others]).transpose(2, 1, 0)[:, :, :, None]
     share = np.where(np.isfinite(tried.crps), share, 0.0)
@@ -207,14 +203,14 @@ def _sharpen(tried: TrialScores, share: Array) -> float:
     return float(np.sqrt(np.clip(left, LEAST_LEFT, 1.0)))
 
 
-def _compute_scores(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+def _compute_scores(tried: TrialScores, usable: Mask) -> Array:
     """(F, S) log CRPS, of steps and of totals, relative to the best form; NaN where none is."""
     score = np.where(usable, _join_scores(_average(tried.crps), _average(tried.totals)), np.nan)
     best = np.where(np.isnan(score), np.inf, score).min(axis=0, initial=np.inf)
     return np.asarray(score - np.where(np.isfinite(best), best, 0.0))
 
 
-def _compute_p_values(tried: TrialScores, usable: NDArray[np.bool_]) -> Array:
+def _compute_p_values(tried: TrialScores, usable: Mask) -> Array:
     """(F, S) p-values of being as good as the best form on average, by Student's t over windows."""
     shape = (-1, tried.crps.shape[1] * tried.n_windows, tried.crps.shape[3])
     steps, totals = (

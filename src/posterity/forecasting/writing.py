@@ -11,7 +11,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numpy.typing import NDArray
+
+from posterity.aliases import AnyArray
 
 # Parts of a time that is written as text, the last ones optional, and the unit that each ends in.
 TEXT = re.compile(
@@ -80,7 +81,7 @@ class Writing:
         names = re.findall(r"{(\w+)", self.form) if self.kind == "text" else []
         return UNITS[names[-1]] if names else ""
 
-    def write(self, times: NDArray[Any]) -> NDArray[Any]:
+    def write(self, times: AnyArray) -> AnyArray:
         """Times (n,), datetime64, as users write them."""
         if self.kind == "period":
             pandas = import_module("pandas")
@@ -119,7 +120,7 @@ def get_zone(name: str) -> tzinfo:
     return timezone(-away if offset["sign"] == "-" else away)
 
 
-def add_zone(times: NDArray[Any], zone: str, *, local: bool) -> NDArray[Any]:
+def add_zone(times: AnyArray, zone: str, *, local: bool) -> AnyArray:
     """Times, datetime64 as clocks show them at their place (``local``) or in UTC, with a zone."""
     place = get_zone(zone)
     convert: Callable[[datetime], datetime] = (
@@ -133,7 +134,7 @@ def add_zone(times: NDArray[Any], zone: str, *, local: bool) -> NDArray[Any]:
     return found
 
 
-def read_text(values: NDArray[Any]) -> NDArray[Any]:
+def read_text(values: AnyArray) -> AnyArray:
     """Text as datetime64, with years, months and days of any number of digits.
 
     Raises ``ValueError`` for text that is no time.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.forgetting.fading import DiscountAndLength, RandomWalk, SlopeWalk, Stabilized
 from posterity.posteriors.banked_runs import BankedRuns
 from posterity.posteriors.gaussian import LinearPosterior
@@ -17,8 +17,6 @@ from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.regimes import Regimes
 from posterity.posteriors.strategies import Strategies
 from posterity.posteriors.switching import Switching
-
-Array = NDArray[np.float64]
 
 # Variances of the steps of a level that moves, relative to the noise's.
 LEVEL_VARIANCES = (0.003, 0.03, 0.3)

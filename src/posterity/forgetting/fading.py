@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity import kernel
+from posterity.aliases import Array, Indices
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.forgetting import (
     SMALLEST_DISCOUNT,
@@ -23,7 +24,6 @@ from posterity.kernel import RowPath
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import Learned, Memory
 
-Array = NDArray[np.float64]
 # What all rows so far count for one row on, and how many rows there are at most.
 DiscountAndLength = tuple[float, int | None]
 
@@ -328,7 +328,7 @@ class RandomWalk(Strategy):
         """Let coefficients move before each row that ``path`` learns."""
         path.wander(self._each(data.factor), self._slope)
 
-    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> RandomWalk:
+    def widened(self, places: Indices, n_coefficients: int) -> RandomWalk:
         """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
         variance, kept = np.zeros(n_coefficients), places >= 0
         variance[places[kept]] = np.asarray(self.variance)[kept]
@@ -376,7 +376,7 @@ class SlopeWalk(RandomWalk):
         """The same: a share has no unit."""
         return self
 
-    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> SlopeWalk:
+    def widened(self, places: Indices, n_coefficients: int) -> SlopeWalk:
         """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
         growth = float(np.sum(self.variance))
         return self.of(int(places[self.slope]), n_coefficients, growth)

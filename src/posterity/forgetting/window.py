@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.factor import OneStepPredictions, Rows
 from posterity.factor.forgetting import slide
 from posterity.forgetting.fading import Strategy
@@ -18,8 +18,6 @@ from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KeptRows, Learned
 from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.refitted import RefittedWindow
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class Window(Strategy):
             raise ValueError("a forecaster's Window needs a size, in steps, not a duration")
         return ((1.0, int(self.size)),)
 
-    def first_kept(self, times: Array, weights: Array, start: int) -> NDArray[np.intp]:
+    def first_kept(self, times: Array, weights: Array, start: int) -> Indices:
         """First row in the window at each of rows start..n, and after the last of them.
 
         ``times`` and ``weights`` (n,) are those of all rows, kept and new. A row is predicted from

@@ -8,9 +8,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.factor.grouped import GroupBank
 from posterity.forgetting import Exponential, Stabilized
 from posterity.forgetting.words import read_forgetting
@@ -46,8 +47,6 @@ from posterity.posteriors.growth import widen
 from posterity.posteriors.new_columns import NewColumns
 from posterity.priors import GaussianPrior
 from posterity.transaction import Undo, get_lock, hold_model_lock
-
-Array = NDArray[np.float64]
 
 SHARED, UNIT = "shared", "unit information"
 
@@ -89,7 +88,7 @@ class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPoster
     # ---- attributes ------------------------------------------------------------------------------
 
     @property
-    def groups_(self) -> NDArray[Any]:
+    def groups_(self) -> AnyArray:
         """(G,) keys, in the order in which the groups came."""
         self._posterior  # noqa: B018
         return self._index.list_keys()
@@ -173,7 +172,7 @@ class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPoster
         """log p(y | X) under the prior in use."""
         return self._posterior.log_evidence
 
-    def places(self, keys: Any) -> NDArray[np.intp]:
+    def places(self, keys: Any) -> Indices:
         """(k,) places of keys in ``groups_``, -1 for those of which no row has come."""
         found = map(self._index.place, keys)
         return np.array([-1 if slot is None else slot for slot in found], dtype=np.intp)
@@ -317,11 +316,11 @@ class GroupedModel(GroupedParameters, RegressorMixin, ModelColumns[GroupedPoster
         values = self._reader().values(x)
         return functions.compute_columns(None, self._categories, values)[0]
 
-    def _read_points(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
+    def _read_points(self, X: Any, groups: Any) -> tuple[Array, Indices]:
         points, slots = self._read_features(X, groups)
         return np.ascontiguousarray(self._columns(points)), slots
 
-    def _read_features(self, X: Any, groups: Any) -> tuple[Array, NDArray[np.intp]]:
+    def _read_features(self, X: Any, groups: Any) -> tuple[Array, Indices]:
         self._posterior  # noqa: B018
         X, keys = self._split(X, groups)
         return read_points(self, X), self._index.places(keys)[keys.numbers]

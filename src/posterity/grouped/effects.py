@@ -14,21 +14,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
+from posterity.aliases import Array, Indices
 from posterity.likelihoods import Likelihood
 from posterity.noise import JointOfOne
 from posterity.posteriors.grouped import GroupedPosterior
-
-Array = NDArray[np.float64]
 
 
 class Draws(NamedTuple):
     """Draws (size, g, p) of the coefficients of groups, and the group (n,) of each row."""
 
     coefficients: Array
-    places: NDArray[np.intp]
+    places: Indices
 
 
 def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) -> JointOfOne:
@@ -51,7 +49,7 @@ def build_shared_posterior(posterior: GroupedPosterior, names: tuple[str, ...]) 
     return posterior.noise.posterior(read.prior.mean, root, read.residual_df, read.residual, names)
 
 
-def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np.intp]) -> Any:
+def average_change(posterior: GroupedPosterior, change: Array, slots: Indices) -> Any:
     """Distribution of the mean over rows of ``change @ w``, w that of each row's group.
 
     ``change`` (n, p); ``slots`` (n,) the places of the groups, -1 for unknown ones.
@@ -78,7 +76,7 @@ def average_change(posterior: GroupedPosterior, change: Array, slots: NDArray[np
 
 
 def _compute_information(
-    posterior: GroupedPosterior, which: NDArray[np.intp], shift: Array, own: Array
+    posterior: GroupedPosterior, which: Indices, shift: Array, own: Array
 ) -> tuple[Array, Array, Array]:
     """Information (g, p, p) of coefficients given their mean, this times their mean, and D^-1.
 
@@ -97,7 +95,7 @@ def _compute_information(
     return transposed @ R + own[:, None, None] * precision, told, precision
 
 
-def draw_coefficients(posterior: GroupedPosterior, slots: NDArray[np.intp], size: int) -> Draws:
+def draw_coefficients(posterior: GroupedPosterior, slots: Indices, size: int) -> Draws:
     """Draws of the coefficients of the groups at ``slots`` (n,), with that of their mean.
 
     Always the same draws: the noise is known, of precision 1.

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Indices, Mask
 from posterity.kernel import KeyTable
 from posterity.linear.keys import Keys, Labels, list_labels, select_labels
 
-Slots = NDArray[np.intp]
+Slots = Indices
 
 _MICROSECONDS = "datetime64[us]"
 _TEXT, _NUMBERS = ("text",), ("numbers",)
@@ -124,11 +125,11 @@ class KeyIndex:
                     f"the keys are {theirs}, but the learned keys are {mine}: give keys of one type"
                 )
 
-    def keep(self, which: NDArray[np.bool_]) -> KeyIndex:
+    def keep(self, which: Mask) -> KeyIndex:
         """The index of those for which ``which`` (size,) is True, in the same order."""
         return KeyIndex(select_labels(self.labels, np.flatnonzero(which)), self.kinds)
 
-    def list_keys(self) -> NDArray[Any]:
+    def list_keys(self) -> AnyArray:
         """The keys as users know them: (G,) numbers, dates, or objects."""
         if self.kinds == ("dates",):
             return np.array(self.labels, dtype=np.int64).view(_MICROSECONDS)

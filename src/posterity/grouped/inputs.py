@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.factor.grouped_rows import GroupedRows, check_together
 from posterity.grouped.index import KeyIndex
 from posterity.kernel.tables import find_table
@@ -16,7 +17,6 @@ from posterity.linear.inputs import read_rows
 from posterity.linear.keys import Keys, key_of, read_keys, select_labels
 from posterity.linear.offsets import RateOffsets
 
-Array = NDArray[np.float64]
 By = str | Sequence[str] | None
 
 # The one group of rows that come without keys.

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Mask
 from posterity.distributions._limits import interval_ends
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
-from posterity.grouped.base import Array, GroupedModel, UnknownGroupError
+from posterity.grouped.base import GroupedModel, UnknownGroupError
 from posterity.grouped.effects import average_change, draw_coefficients, mean_change
 from posterity.grouped.inputs import read_offsets
 from posterity.grouped.single import make_single_model
@@ -383,7 +384,7 @@ class GroupedReader(GroupedModel):
             )
         return slot
 
-    def _select_keys(self, groups: Any) -> NDArray[np.bool_]:
+    def _select_keys(self, groups: Any) -> Mask:
         """(G,) which groups are among these keys."""
         chosen = np.zeros(self.n_groups_, dtype=bool)
         for key in groups:

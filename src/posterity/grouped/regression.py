@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from posterity.grouped.inputs import Input, drop_weightless_rows, read, read_offsets
 from posterity.grouped.reader import GroupedReader
@@ -16,8 +16,6 @@ from posterity.linear.inputs import check_same_features, check_same_kind, read_w
 from posterity.linear.keys import Keys
 from posterity.linear.offsets import RateOffsets
 from posterity.transaction import hold_model_lock
-
-Array = NDArray[np.float64]
 
 
 class GroupedRegression(GroupedReader):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, keep_positive
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import (
@@ -15,8 +16,6 @@ from posterity.likelihoods.positive import (
     bounded_exp,
     log_near_mean,
 )
-
-Array = NDArray[np.float64]
 
 # Mean and standard deviation of the log of the dispersion before data, and its ends.
 MEAN, SD, ENDS = 0.0, 3.0, (np.log(1e-8), np.log(1e8))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import i0e
 
+from posterity.aliases import Array
 from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
@@ -19,8 +20,6 @@ from posterity.likelihoods.likelihood import (
     named_row,
 )
 from posterity.likelihoods.parameter import Parameter
-
-Array = NDArray[np.float64]
 
 # Mean and standard deviation of the log of the concentration before data, and its ends.
 MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e5))

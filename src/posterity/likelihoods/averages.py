@@ -12,13 +12,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.kernel import average_densities
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-Array = NDArray[np.float64]
 
 # Variances of eta up to which so few nodes have some seven digits, and the nodes beyond them.
 FEW_NODES, MOST_NODES = ((0.002, 3), (0.01, 4), (0.3, 10)), 32

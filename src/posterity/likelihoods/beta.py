@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betaln, expit, logit
 
+from posterity.aliases import Array
 from posterity.kernel import find_digammas
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import (
@@ -20,8 +20,6 @@ from posterity.likelihoods.likelihood import (
 )
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.shares import Share, split_precision
-
-Array = NDArray[np.float64]
 
 # Mean and standard deviation of the log of the precision before data, and its ends.
 MEAN, SD, ENDS = 2.0, 2.0, (np.log(1e-2), np.log(1e6))

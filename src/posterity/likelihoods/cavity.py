@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-Array = NDArray[np.float64]
 
 
 class Cavity:

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import named_row
 from posterity.likelihoods.wrapped import Wrapped
-
-Array = NDArray[np.float64]
 
 # A smaller probability between two ends is a matter of rounding.
 LEAST_PROBABILITY = 1e-300

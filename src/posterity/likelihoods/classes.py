@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
+from posterity.aliases import Array
 from posterity.kernel import average_softplus
 from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.labels import Labels
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_expected_normal, log_odds_averaged
 
-Array = NDArray[np.float64]
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 

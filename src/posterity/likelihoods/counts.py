@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betainc, expit, gammaln, ndtr, ndtri, pdtr, pdtrc
 
+from posterity.aliases import Array
 from posterity.distributions import NegativeBinomialLogNormal, PoissonLogNormal
 from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.kernel import average_softplus, find_digammas
@@ -24,8 +24,6 @@ from posterity.likelihoods.likelihood import (
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import exp_up_to, log_both_tails, log_near_mean
 from posterity.likelihoods.whole import look_up
-
-Array = NDArray[np.float64]
 
 # Beyond this exp overflows.
 LARGEST_LOG = 700.0

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammainc, gammaincc, gammaln
 
+from posterity.aliases import Array
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.likelihood import Kernel, ParametricLikelihood, named_row
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import exp_up_to, log_both_tails, log_near_mean
-
-Array = NDArray[np.float64]
 
 # Beyond this exp overflows; and a share that no target has near its mean.
 LARGEST_LOG, LARGEST = 700.0, 1e290

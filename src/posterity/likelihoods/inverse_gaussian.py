@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from posterity.aliases import Array
 from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.likelihoods.amounts import PowerOfMean
 from posterity.likelihoods.positive import (
@@ -16,8 +17,6 @@ from posterity.likelihoods.positive import (
     as_scale,
     check_positive,
 )
-
-Array = NDArray[np.float64]
 
 # Below this an inverse Gaussian amount is 0; and between which its log is looked for.
 LEAST_AMOUNT, LOWEST_LOG = 1e-300, -690.0

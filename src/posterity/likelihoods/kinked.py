@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 ROOT_HALF = float(np.sqrt(0.5))
 ROOT_2_OVER_PI = float(np.sqrt(2.0 / np.pi))

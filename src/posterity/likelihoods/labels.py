@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.distributions.mixing import get_mixer, mix_logs
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

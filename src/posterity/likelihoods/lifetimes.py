@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import (
     Likelihood,
     ParametricLikelihood,
@@ -17,8 +17,6 @@ from posterity.likelihoods.positive import (
     check_positive,
     log_near_mean,
 )
-
-Array = NDArray[np.float64]
 
 # Mean and standard deviation of the log of the shape before data, and its ends.
 MEAN, SD, ENDS = 0.5, 1.5, (np.log(1e-2), np.log(1e4))

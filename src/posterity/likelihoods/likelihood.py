@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.likelihoods.averages import integrate_derivatives
 from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.likelihoods.predictive import predictive
-
-Array = NDArray[np.float64]
 
 # Variance of eta where its cavity is flat: on the scale of log odds and log rates that
 # is nearly nothing, and makes a first observation's posterior proper.
@@ -289,7 +287,7 @@ def keep_positive(curvature: Array, usual: Array) -> Array:
     return np.maximum(curvature, LEAST_SHARE * usual)
 
 
-def named_row(y: Array, good: NDArray[np.bool_], what: str) -> None:
+def named_row(y: Array, good: Mask, what: str) -> None:
     """Raise ``TargetError`` for the first target that is not good."""
     bad = np.flatnonzero(~good)
     if len(bad):

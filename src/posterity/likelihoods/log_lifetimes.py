@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, log_expit, log_ndtr
 
+from posterity.aliases import Array
 from posterity.likelihoods.classes import LOG_ROOT_2PI
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.lifetimes import ENDS, MEAN, SD, Lifetime, ShapedLifetime
@@ -21,8 +21,6 @@ from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.positive import (
     as_scale,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

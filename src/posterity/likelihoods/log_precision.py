@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import Normal
 from posterity.likelihoods.counts import Poisson
 from posterity.likelihoods.likelihood import named_row
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from posterity.aliases import Array
 from posterity.kernel import expected_labels
-
-Array = NDArray[np.float64]
 
 LARGEST_SERIES_VARIANCE = 1.0
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods.observation import Observation
-
-Array = NDArray[np.float64]
 
 MOST_STEPS = 400
 # Of so many rows, the share that is searched for apart.

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
+from posterity.aliases import Array
 from posterity.distributions import Mixture, Normal
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.kinked import kinked_moments
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 
-Array = NDArray[np.float64]
 Moments = tuple[Array, Array, Array]
 
 LOG_2PI = float(np.log(2.0 * np.pi))

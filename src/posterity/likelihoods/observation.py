@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 
 class Observation(Protocol):

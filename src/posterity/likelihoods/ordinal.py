@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr, ndtr, ndtri
 
+from posterity.aliases import Array
 from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
 from posterity.kernel import average_softplus
@@ -18,8 +18,6 @@ from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
 from posterity.likelihoods.parameter import LogNormalParameter
-
-Array = NDArray[np.float64]
 
 # Standard deviation of the log of a gap before data.
 SD = 1.5

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.aliases import Array
 from posterity.distributions.gamma_power import gamma_power
-
-Array = NDArray[np.float64]
 
 # Standard deviations beyond which a parameter is not looked for.
 FARTHEST = 6.0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import named_row
-
-Array = NDArray[np.float64]
 
 # Beyond this the square of exp, times that of a shape, overflows.
 LARGEST_LOG = 300.0

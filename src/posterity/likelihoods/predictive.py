@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from posterity.aliases import Array, Indices
 from posterity.distributions.any_mixture import (
     AnyCounts,
     AnyMixture,
@@ -22,8 +23,6 @@ from posterity.distributions.mixing import get_matcher, get_mixer, match_column_
 from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.sites import moment_sites
-
-Array = NDArray[np.float64]
 
 # Standard normal nodes of the trapezoidal rule, whose error vanishes faster than any power.
 NODES = np.linspace(-7.0, 7.0, 113)[:, None]
@@ -166,7 +165,7 @@ class Predictive(KnownByCdf):
         return np.asarray(result.reshape(shape)[()])
 
     @property
-    def _numbers(self) -> NDArray[np.intp]:
+    def _numbers(self) -> Indices:
         """Numbers of the rows."""
         return np.arange(self.eta_mean.size).reshape(self.shape)
 

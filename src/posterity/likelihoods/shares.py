@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import (
     Likelihood,
 )
-
-Array = NDArray[np.float64]
 
 # A share of a distribution that is so near 0 or 1 has no density there.
 NEAREST = 1e-150

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.likelihoods.cavity import Cavity, as_rows
 from posterity.likelihoods.modes import modes
 from posterity.likelihoods.observation import Observation
 from posterity.likelihoods.site import Sites
-
-Array = NDArray[np.float64]
 
 # Of what was known before: a site may not have less precision, or its target would be too far off
 # for the site to move the mode where it belongs. The variance is right to as many digits.

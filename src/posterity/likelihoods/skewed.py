@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import erfcx, log_ndtr, ndtr, owens_t
 
+from posterity.aliases import Array
 from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.noises import LOG_2PI, VAGUE_SCALES, AddedNoise, check_scale
-
-Array = NDArray[np.float64]
 
 # Beyond so many standard deviations of a normal there is nothing.
 FURTHEST = 40.0

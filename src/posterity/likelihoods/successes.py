@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, gammaln, log_expit
 
+from posterity.aliases import Array
 from posterity.kernel import average_softplus, find_digammas
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.beta import Beta
@@ -23,8 +23,6 @@ from posterity.likelihoods.likelihood import (
 from posterity.likelihoods.parameter import Parameter
 from posterity.likelihoods.shares import Share, split_precision
 from posterity.likelihoods.whole import look_up
-
-Array = NDArray[np.float64]
 
 
 class Successes(Share):

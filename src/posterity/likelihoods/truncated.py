@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods.likelihood import Kernel, named_row
 from posterity.likelihoods.wrapped import Wrapped
-
-Array = NDArray[np.float64]
 
 # Levels of the quantiles that stand for a truncated distribution, and their shares.
 LEVELS, SHARES = (

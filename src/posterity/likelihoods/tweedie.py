@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import gammainc, log_wright_bessel
 
+from posterity.aliases import Array
 from posterity.distributions.known_by_cdf import solved_quantile
 from posterity.kernel.values import read_scalar
 from posterity.likelihoods.amounts import PowerOfMean
@@ -18,8 +19,6 @@ from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.likelihoods.positive import (
     as_scale,
 )
-
-Array = NDArray[np.float64]
 
 LEAST_POWER, MOST_POWER = 1.02, 1.99
 # Mean and standard deviation of the log of the power before data.

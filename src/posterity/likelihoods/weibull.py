@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from posterity.aliases import Array
 from posterity.likelihoods.frozen import freeze
 from posterity.likelihoods.lifetimes import Lifetime, ShapedLifetime
 from posterity.likelihoods.likelihood import (
@@ -18,8 +18,6 @@ from posterity.likelihoods.positive import (
     as_scale,
     bounded_exp,
 )
-
-Array = NDArray[np.float64]
 
 
 class SmallestOfMany:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.likelihoods.likelihood import Kernel, Likelihood, TargetError
 from posterity.likelihoods.parameter import LogNormalParameter
-
-Array = NDArray[np.float64]
 
 # The least distance of two logs whose difference has a log.
 LEAST_GAP = 1e-300
@@ -89,7 +87,7 @@ class Wrapped(Likelihood):
             return None
         return Kernel(inner.code + kind, (*inner.parameters[:2], log_odds))
 
-    def _check_some(self, y: Array, some: NDArray[np.bool_]) -> None:
+    def _check_some(self, y: Array, some: Mask) -> None:
         """Raise ``TargetError`` for the first of some targets that the likelihood does not know."""
         try:
             self.likelihood.check_targets(y[some])

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
+from posterity.aliases import Array
 from posterity.distributions.with_zeros import CountsWithZeros, WithZeros
 from posterity.likelihoods.likelihood import Kernel, find_differences, named_row
 from posterity.likelihoods.parameter import LogNormalParameter
 from posterity.likelihoods.wrapped import COUNTS, SOME, Wrapped
-
-Array = NDArray[np.float64]
 
 # Log of a probability: where counts above 0 have less, they are 1.
 RAREST = -20.0

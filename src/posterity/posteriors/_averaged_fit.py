@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.gram import CONDITION, bend_products, solve
@@ -26,8 +26,6 @@ from posterity.likelihoods.averages import averaged_sites
 from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
-
-Array = NDArray[np.float64]
 
 MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 100, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, eye_array
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.posteriors._sparse_rows import SparseRows
 from posterity.transaction import Undo
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 # A number is centred if at least this share of rows have it: a rarer one would lose its zeros. The
@@ -31,8 +31,8 @@ STEADY = 8
 class Terms(NamedTuple):
     """Entries of B - I: row, column and value."""
 
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    rows: Indices
+    columns: Indices
     values: Array
 
     def matrix(self, size: int) -> csr_array:
@@ -58,7 +58,7 @@ class Centres:
     n_rows: float = 0.0
     weight: float = 0.0
     due: float = 1.0  # number of rows at which the centres move next
-    _active: NDArray[np.intp] | None = field(default=None, compare=False, repr=False)
+    _active: Indices | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_matrix(cls, width: int) -> Centres:
@@ -68,13 +68,13 @@ class Centres:
         return cls(features, values, sums, counts, in_matrix=True)
 
     @property
-    def active(self) -> NDArray[np.intp]:
+    def active(self) -> Indices:
         """The places of numbers from which something is subtracted."""
         if self._active is None:
             self._active = np.flatnonzero(self.values)
         return self._active
 
-    def add(self, numbers: NDArray[Any]) -> None:
+    def add(self, numbers: AnyArray) -> None:
         """Features that are numbers, some of which may be known to be."""
         given = np.asarray(numbers, dtype=np.int32)
         new = given[self.find(given) < 0]
@@ -125,7 +125,7 @@ class Centres:
 
     # ---- rows ------------------------------------------------------------------------------------
 
-    def find(self, features: Numbers) -> NDArray[np.intp]:
+    def find(self, features: Numbers) -> Indices:
         """The places of features among the numbers, -1 of those that are none."""
         if not len(self.features):
             return np.full(len(features), -1)
@@ -177,7 +177,7 @@ class Centres:
         mean = np.bincount(places[some], rows.values[some], size) / max(here.sum(), 1)
         self.values[new], self._active = mean[new], None
 
-    def weigh(self, squares: Array, weight: float) -> tuple[NDArray[np.intp], Array]:
+    def weigh(self, squares: Array, weight: float) -> tuple[Indices, Array]:
         """Features in columns whose values are centred, and the weight of the rows that have them.
 
         ``squares`` (P,): sums of squares of the features' values; ``weight``: of all rows.
@@ -202,7 +202,7 @@ class Centres:
         return np.concatenate(features), np.concatenate(weights)
 
     @property
-    def dense(self) -> NDArray[np.bool_]:
+    def dense(self) -> Mask:
         """(k,) whether so many rows have a number that it is centred."""
         full = FULL_MATRIX * self.n_rows * len(self.features)
         if self.in_matrix and self.counts.sum() < full:
@@ -262,7 +262,7 @@ class Centres:
             both = np.unique(np.concatenate([self.products, new]), axis=0)
             self.products = np.ascontiguousarray(both)
 
-    def _spread(self, by: Array, features: NDArray[np.intp]) -> Array:
+    def _spread(self, by: Array, features: Indices) -> Array:
         places = self.find(features.astype(np.int32))
         return np.where(places >= 0, by[places], 0.0)
 

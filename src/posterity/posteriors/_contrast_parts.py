@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.new_columns import transform_factor
 
-Array = NDArray[np.float64]
 AnyLinear = TypeVar("AnyLinear", bound=LinearPosterior)
 
 

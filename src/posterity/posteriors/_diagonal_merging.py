@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.kernel import MEMBERS
 from posterity.posteriors.diagonal import DiagonalPosterior
 from posterity.transaction import Undo
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 # Weight of a scale's prior, in rows.

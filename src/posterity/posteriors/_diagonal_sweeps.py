@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.kernel import MEMBERS
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
@@ -21,8 +21,6 @@ from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._sparse_search import KNOWN_WEIGHTS, Columns, find_numbers
 from posterity.posteriors._wide import Pairs
 from posterity.posteriors.diagonal import DiagonalPosterior
-
-Array = NDArray[np.float64]
 
 MOST_SWEEPS, BLOCKS = 30, 16
 # With more entries than this, rows are visited in one pass only; so are fewer rows than these where
@@ -73,8 +71,8 @@ class Block:
     And the rows' targets, weights, and offsets, which are added to eta.
     """
 
-    rows: NDArray[np.intp]
-    features: NDArray[np.intp]
+    rows: Indices
+    features: Indices
     values: Array
     y: Array
     weights: Array
@@ -157,7 +155,7 @@ def visit_again(of: DiagonalPosterior, data: Observations, pairs: Pairs | None) 
             of.rates[: of.members] = of.shape / found_precision
 
 
-def make_blocks(data: Observations, *, intercept: bool) -> tuple[Sequence[Block], NDArray[np.intp]]:
+def make_blocks(data: Observations, *, intercept: bool) -> tuple[Sequence[Block], Indices]:
     """Divide rows of positive weight into blocks: with k blocks, each has every k-th row.
 
     The intercept is feature 0 of each row. Features are numbered anew; also returned are those
@@ -221,7 +219,7 @@ def propagate_messages(
     return (priors, total, tau) if change < DIVERGED_CHANGE * step / STEP else None
 
 
-def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPriors:
+def _average_priors(of: DiagonalPosterior, active: Indices) -> ColumnPriors:
     """Return the priors of the columns: those of the hypotheses, averaged in logarithms."""
     logs = np.log(np.maximum(of.precision[:, : of.members], np.finfo(float).tiny))
     numbers = np.arange(len(of.precision))
@@ -233,14 +231,14 @@ def _average_priors(of: DiagonalPosterior, active: NDArray[np.intp]) -> ColumnPr
     return ColumnPriors(Columns(*named, known, 1.0, nothing > 0.0, found, single), found)
 
 
-def _get_likeliest_messages(of: DiagonalPosterior, active: NDArray[np.intp]) -> Messages:
+def _get_likeliest_messages(of: DiagonalPosterior, active: Indices) -> Messages:
     """Return the messages of rows under the most probable hypothesis."""
     best = int(np.argmax(of.scores[: of.members]))
     return Messages(*of.beliefs.reshape(-1, 2, MEMBERS)[active, :, best].T)
 
 
 def _set_messages(
-    of: DiagonalPosterior, active: NDArray[np.intp], priors: ColumnPriors, messages: Messages
+    of: DiagonalPosterior, active: Indices, priors: ColumnPriors, messages: Messages
 ) -> None:
     learned = priors.columns.learned
     of.beliefs.reshape(-1, 2, MEMBERS)[active] = np.stack(messages, axis=1)[:, :, None]
@@ -319,7 +317,7 @@ def _sum_squares(blocks: Sequence[Block], prior: Array, mean: Array) -> float:
     return total
 
 
-def _sum_by(places: NDArray[Any], values: Array, n: int) -> Array:
+def _sum_by(places: AnyArray, values: Array, n: int) -> Array:
     """(n,) sums of the values at each place."""
     return np.asarray(np.bincount(places, values, n), dtype=np.float64)
 

@@ -15,6 +15,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.evidence import Choice, Integrated, RunningScales, Strategy
 from posterity.evidence.members import InUnits, use_single_node
 from posterity.evidence.together import SharedScale
@@ -36,8 +37,6 @@ from posterity.posteriors._turns import (
 from posterity.posteriors._unseen import FirstVariations, find_first_variations
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
-
-Array = NDArray[np.float64]
 
 # Numbers of rows, at which a turn is due never, or right after the row that comes.
 NEVER, NOW = 2**62, 0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence.group_noises import GivenPrior, let_noises_differ
 from posterity.evidence.group_variances import let_groups_differ
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
@@ -17,8 +17,6 @@ from posterity.evidence.shared import (
 )
 from posterity.factor import Factor
 from posterity.noise import Noise
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class GroupBelief:
     """
 
     mean: Array
-    free: NDArray[np.bool_]
+    free: Mask
     precision: Factor | None
     unit: bool = False
 

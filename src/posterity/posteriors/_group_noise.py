@@ -7,12 +7,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions import StudentT
 from posterity.evidence.groups import SharedPrior
 from posterity.factor.grouped import GroupBank, have_equal_targets
 
-Array = NDArray[np.float64]
-Slots = NDArray[np.intp]
+Slots = Indices
 
 # Arms are chosen first until two of their rewards differ, but so often at most: before that nothing
 # is known of an arm's own noise.
@@ -26,7 +26,7 @@ def take_groups(values: Array, slots: Slots) -> Array:
     return np.asarray(values[np.where(slots < len(values) - 1, slots, -1)])
 
 
-def lack_rewards(bank: GroupBank) -> NDArray[np.bool_]:
+def lack_rewards(bank: GroupBank) -> Mask:
     """(G,) groups of whose own noise nothing is known: they come first."""
     equal = have_equal_targets(bank.rows()[:, :, -1], bank.residuals())
     return np.asarray(equal & (bank.seen < MOST_EQUAL_REWARDS))

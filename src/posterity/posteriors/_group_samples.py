@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.evidence.groups import GroupSample
 from posterity.factor.grouped import GroupBank
 
-Array = NDArray[np.float64]
-Slots = NDArray[np.intp]
+Slots = Indices
 
 
 def draw_evenly(size: int, most: int) -> slice | Slots:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.distributions import Normal
 from posterity.distributions.transformed import Transformed
 from posterity.evidence.groups import EtaScale, SharedPrior
@@ -33,7 +34,6 @@ from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors._site_start import weigh_without
 from posterity.posteriors.new_columns import NewColumns
 
-Array = NDArray[np.float64]
 PriorRule = Callable[[GroupBank, float, SharedPrior | None, EtaScale | None], SharedPrior]
 
 # Most rows that are kept, and most values in them.
@@ -104,7 +104,7 @@ class GroupSites:
         most = 0 if rows is None else min(MOST_ROWS, MOST_VALUES // (rows.X.shape[1] + 1))
         return replace(self, rows=None if rows is None or len(rows) > most else rows)
 
-    def of_groups(self, which: NDArray[np.bool_], places: Slots) -> GroupSites:
+    def of_groups(self, which: Mask, places: Slots) -> GroupSites:
         """The same with the rows of some groups alone, which have new places.
 
         The evidence of rows that are not kept stays with the others.

@@ -7,14 +7,12 @@ a new direction causes an update of its own.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array, Mask
 from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
-
-Array = NDArray[np.float64]
 
 FIRST_CHUNK, LONGEST_CHUNK = 64, 65536
 
@@ -51,7 +49,7 @@ def compute_row_space(bank: GroupBank) -> Factor | None:
     return None if span.rank == p else span
 
 
-def find_outside_rows(X: Array, span: Factor, *, intercept: bool) -> NDArray[np.bool_]:
+def find_outside_rows(X: Array, span: Factor, *, intercept: bool) -> Mask:
     """(n,) flags of the rows that are not linear combinations of the rows in the span."""
     return np.isinf(kernel.predict_rows(span.triangle, 1, X, intercept)[1])
 

@@ -11,9 +11,7 @@ import warnings
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.gram import ROUGH_CONDITION
 from posterity.factor.rows import SiteRows
@@ -50,8 +48,6 @@ from posterity.posteriors._site_mode import (
     find_mode,
 )
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Tolerances of the prior's change in a fit to some of the rows, and of what averages begin at.
 THINNED_TOLERANCE, ROUGH_TOLERANCE = 3e-2, 1e-3

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, ndtr, ndtri, polygamma
 
+from posterity.aliases import Array
 from posterity.distributions.bent_normal import NODES
 from posterity.noise import LOG_2PI
-
-Array = NDArray[np.float64]
 
 # Points in standard deviations; more where a density begins and ends, this far below its highest;
 # and steps between two points.

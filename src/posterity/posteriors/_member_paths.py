@@ -6,12 +6,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.distributions.mixing import tabulate_row
 from posterity.kernel import AveragePath
-
-Array = NDArray[np.float64]
 
 
 class MemberPaths(AveragePath):

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
@@ -23,8 +23,6 @@ from posterity.posteriors._site_mode import (
     ModeSearch,
 )
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Rounds of a prior and the mode under it until they agree; of them that brought nothing, which is
 # a change of the prior that is not clearly less than the least one.

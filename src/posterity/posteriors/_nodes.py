@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.distributions import MultivariateMixture, Normal, StudentT
 from posterity.distributions.mixing import match_moments
 from posterity.evidence import Choice
@@ -20,8 +21,6 @@ from posterity.noise import Distribution, Joint, JointOfOne
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 from posterity.safety import check_memory
-
-Array = NDArray[np.float64]
 
 
 @dataclass

@@ -8,23 +8,21 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma
 
+from posterity.aliases import Array, Mask
 from posterity.distributions import Mixture, Normal, StudentT
 from posterity.noise import Distribution, Predictive
 from posterity.posteriors._nodes import concatenate_rows
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
 
-Array = NDArray[np.float64]
-
 # Scores are clipped at this many standard deviations.
 LARGEST_SCORE = 5.0
 NEWTON_STEPS = 4
 
 
-def compute_squared_scores(predictive: Predictive, y: Array) -> tuple[Array, NDArray[np.bool_]]:
+def compute_squared_scores(predictive: Predictive, y: Array) -> tuple[Array, Mask]:
     """Squares z^2 (n,) of the normal scores of ``y`` (n,), and where there are any (n,).
 
     z has the probability under the standard normal that y has under its prediction: where noise

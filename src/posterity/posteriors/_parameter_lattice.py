@@ -13,15 +13,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import logsumexp
 
+from posterity.aliases import Array
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._marginal_densities import mix
 from posterity.posteriors._skewed import LEAST_WEIGHT, Hypothesis
-
-Array = NDArray[np.float64]
 
 # The most points, and rows, three times as many for one parameter less.
 MOST_POINTS, MOST_ROWS = 400, 3600

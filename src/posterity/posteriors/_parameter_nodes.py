@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods.averages import make_quadrature_rule
 from posterity.noise import LOG_2PI
 from posterity.posteriors.joint_parameters import JointParameters, Quadratic, move
-
-Array = NDArray[np.float64]
 
 # Gauss and Hermite's nodes: two on each side of the mean.
 NODES, SHARES = make_quadrature_rule(5)

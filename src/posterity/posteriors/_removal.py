@@ -5,12 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor, NotInFactorError
-
-Array = NDArray[np.float64]
 
 # A removal with a smaller cosine has lost more than half of the digits in some direction.
 SMALL_COSINE = 1e-6

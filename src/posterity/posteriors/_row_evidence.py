@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from posterity.aliases import Array
 from posterity.factor import OneStepPredictions
 from posterity.noise import LOG_2PI, Noise
-
-Array = NDArray[np.float64]
 
 
 def sum_evidence_gains(

@@ -9,8 +9,8 @@ import math
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.gram import MANY_COLUMNS
 from posterity.factor.parallel import split_rows
@@ -19,8 +19,6 @@ from posterity.kernel import SiteSweeps
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_mode import Fitted
 from posterity.posteriors._site_rows import find_sites
-
-Array = NDArray[np.float64]
 
 MOST_SWEEPS = 500
 # Largest change of a mean, in posterior standard deviations, and of a log standard deviation.

@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.gram import Products, bend_products, gram, solve
 from posterity.factor.rows import SiteRows
 from posterity.kernel import find_largest_difference, total_density, working_rows
 from posterity.likelihoods import Likelihood, Sites
-
-Array = NDArray[np.float64]
 
 MOST_STEPS = 100
 MOST_REWEIGHTINGS = 1000  # heavy tails are climbed by weights: surely, but not as Newton does

@@ -14,8 +14,8 @@ import math
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.factor import NotInFactorError
 from posterity.factor.rows import SiteRows
@@ -26,8 +26,6 @@ from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 MOST_ROUNDS = 200
 TOLERANCE = 1e-12

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor.rows import SiteRows, as_targets
 from posterity.factor.sites import SiteCode, learn_sites
 from posterity.kernel import find_sites as kernel_sites
 from posterity.likelihoods import Likelihood, Sites, laplace_sites, moment_sites
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 
 def make_site_rows(

@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor.rows import SiteRows
 from posterity.noise import LOG_2PI
 from posterity.posteriors._removal import explain_never_learned
 from posterity.posteriors._site_rows import make_site_rows
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Rows that are kept: at least this many, and this many a coefficient; none in models with more
 # coefficients, as fitting these again would take long.

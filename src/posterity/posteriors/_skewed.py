@@ -24,8 +24,8 @@ from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions.bent_normal import NODES
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
@@ -41,8 +41,6 @@ from posterity.posteriors._marginal_densities import (
 )
 from posterity.posteriors._site_fit import compute_change
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Standard deviation of eta below which its distribution is taken as normal, and skewness, which
 # moves the ends of a 95% interval by half as many standard deviations: of new rows, and of
@@ -97,7 +95,7 @@ class SkewedRows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def __getitem__(self, part: NDArray[np.intp] | NDArray[np.bool_]) -> Self:
+    def __getitem__(self, part: Indices | Mask) -> Self:
         return type(self)(*(one[part] for one in self._each))
 
     def join(self, other: SkewedRows) -> Self:
@@ -163,12 +161,12 @@ class SkewedRows:
     def _each(self) -> tuple[Array, ...]:
         return self.X, self.y, self.weights, self.offsets, self.precision, self.shift
 
-    def _group(self) -> NDArray[np.intp]:
+    def _group(self) -> Indices:
         """(n,) number of the group of equal rows that each belongs to."""
         keys = np.column_stack([self.X, self.y, self.offsets])
         return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def _add_up(self, places: NDArray[np.intp]) -> Self:
+    def _add_up(self, places: Indices) -> Self:
         """One row of each group of equal ones, in the order of their numbers."""
         first = self[np.unique(places, return_index=True)[1]]
         sums = (_sum_by(places, one) for one in (self.weights, self.precision, self.shift))
@@ -303,7 +301,7 @@ class Hypothesis:
     def _find_log_density(
         self,
         rows: SkewedRows,
-        chosen: NDArray[np.intp],
+        chosen: Indices,
         each: Array,
         z: Array,
     ) -> Array:
@@ -376,7 +374,7 @@ def find_quantiles(
     *,
     few: bool,
     least: float | None = None,
-) -> tuple[NDArray[np.bool_], Array]:
+) -> tuple[Mask, Array]:
     """Which sums of coefficients (n, d) are skewed, and their quantiles (k, 57).
 
     These are mixed over the hypotheses ``settled``, by their log weights. By default none is skewed
@@ -442,7 +440,7 @@ def _cube(values: Array) -> Array:
     return values * values * values  # many times as fast as a power
 
 
-def _sum_by(places: NDArray[np.intp], values: Array) -> Array:
+def _sum_by(places: Indices, values: Array) -> Array:
     return np.asarray(np.bincount(places, values), dtype=np.float64)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from posterity.aliases import Array, Mask
 from posterity.distributions.bent_normal import NODES, SHARES, BentNormal
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor.rows import as_targets
@@ -20,8 +20,6 @@ from posterity.posteriors._site_start import (
     KeepsFirstRows,
 )
 from posterity.posteriors._skewed import NORMAL_BELOW, SkewedRows, find_quantiles
-
-Array = NDArray[np.float64]
 
 # Rows a coefficient from which eta at new rows is normal: its mean and its quantile of .841 are
 # then right to within .05 of its standard deviation.
@@ -70,9 +68,7 @@ class CorrectsSkewness(KeepsFirstRows):
         points[skewed] = some + np.broadcast_to(shift, skewed.shape)[skewed, None]
         return BentNormal(points, skewed)
 
-    def _find_skewed(
-        self, columns: Array, sd: Array, *, of_rows: bool
-    ) -> tuple[NDArray[np.bool_], Array]:
+    def _find_skewed(self, columns: Array, sd: Array, *, of_rows: bool) -> tuple[Mask, Array]:
         """Which sums of coefficients are skewed, and their quantiles (k, 57).
 
         See :mod:`posterity.posteriors._skewed`. Sums that know of features that were constant

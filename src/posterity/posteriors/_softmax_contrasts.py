@@ -16,6 +16,7 @@ from typing import Self
 
 import numpy as np
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.noise import LOG_2PI, KnownNoise
@@ -26,12 +27,7 @@ from posterity.posteriors._contrast_parts import (
 )
 from posterity.posteriors._reads import read_along
 from posterity.posteriors._site_removal import STREAM_TOLERANCE, TOGETHER_TOLERANCE
-from posterity.posteriors._softmax_likelihood import (
-    Array,
-    Rows,
-    compute_absence_site,
-    helmert,
-)
+from posterity.posteriors._softmax_likelihood import Rows, compute_absence_site, helmert
 from posterity.posteriors._softmax_mode import PRECISE, Objective, find_mode
 from posterity.posteriors._softmax_prior import VAGUE_PRECISION, ContrastPrior
 from posterity.posteriors._softmax_sites import (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import block_diag
 
+from posterity.aliases import Array
 from posterity.distributions import MultivariateNormal
 from posterity.distributions.triangles import solve_triangle
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
-from posterity.posteriors._softmax_likelihood import Array, helmert
+from posterity.posteriors._softmax_likelihood import helmert
 from posterity.safety import check_memory
 
 

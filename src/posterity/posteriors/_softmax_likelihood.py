@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from posterity.aliases import Array, Indices
 
 # Points of the quadrature over several contrasts, with their mirror images twice as many.
 N_POINTS = 256
@@ -27,10 +25,10 @@ class Rows:
     """Rows to learn: ``X`` (n, p) with the intercept's 1, labels (n,) from 0, weights (n,)."""
 
     X: Array
-    labels: Index
+    labels: Indices
     weights: Array
 
-    def of(self, part: slice | Index) -> Rows:
+    def of(self, part: slice | Indices) -> Rows:
         """Some of them."""
         return Rows(self.X[part], self.labels[part], self.weights[part])
 
@@ -85,13 +83,13 @@ class LabelLikelihood:
     array([[0.5]])
     """
 
-    labels: Index
+    labels: Indices
     value: Array
     points: Array
 
     @classmethod
     def evaluate_at(
-        cls, labels: Index, place: Array, basis: Array, moved: Array | None = None
+        cls, labels: Indices, place: Array, basis: Array, moved: Array | None = None
     ) -> LabelLikelihood:
         """At coordinates (n, R), or on average over points (n, S, R) about them, and mirrored."""
         places = place[:, None]

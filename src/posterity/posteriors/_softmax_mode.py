@@ -17,11 +17,12 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from posterity.aliases import Array
 from posterity.distributions.triangles import solve_triangle
 from posterity.factor import Factor
 from posterity.factor.gram import cholesky, gram
 from posterity.kernel import look_at_labels
-from posterity.posteriors._softmax_likelihood import Array, LabelLikelihood, Rows
+from posterity.posteriors._softmax_likelihood import LabelLikelihood, Rows
 
 # Twice what the log posterior can still gain, against its size.
 PRECISE = 1e-22

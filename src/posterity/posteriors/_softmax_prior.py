@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Mask
 
 # What is believed of an intercept before any row, where rows come online: nearly nothing, and
 # proper, so that one label can be learned from.
@@ -52,7 +51,7 @@ class ContrastPrior:
     count: float
     center: Array
     squares: Array
-    flat: NDArray[np.bool_]
+    flat: Mask
     left: float = 1.0
 
     @classmethod

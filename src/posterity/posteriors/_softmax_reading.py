@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions import Categorical, MultivariateNormal
 from posterity.evidence import Strategy
 from posterity.evidence.members import use_single_node
@@ -21,7 +22,6 @@ from posterity.posteriors._softmax_contrasts import Contrasts, Joined
 from posterity.posteriors._softmax_joint import make_joint_distribution
 from posterity.posteriors._softmax_likelihood import (
     N_POINTS,
-    Array,
     balanced_points,
     compute_principal_root,
     integrated,
@@ -94,11 +94,11 @@ class SoftmaxReading:
 
     # ---- what it is ----------------------------------------------------------------------------
 
-    def never_varied(self) -> NDArray[np.bool_]:
+    def never_varied(self) -> Mask:
         """(m,) none is said to wait: classes have priors of their own."""
         return np.zeros(self.contrasts.n_columns - int(self.intercept), dtype=bool)
 
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+    def find_sums_to_one(self) -> list[Indices]:
         """Sets of columns of which each row has one 1, as the first contrast counts the rows."""
         p = self.contrasts.n_columns
         return find_sums_to_one(self.contrasts.one.factor.root[:p, :p]) if self.intercept else []

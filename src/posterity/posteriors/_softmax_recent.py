@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from posterity.aliases import Array, Indices
 from posterity.posteriors._softmax_contrasts import Contrasts
-from posterity.posteriors._softmax_likelihood import Array, Index, Rows
+from posterity.posteriors._softmax_likelihood import Rows
 
 # Rows that are kept, and how many new ones there are at least when all are learned again. Up to
 # MOST new ones that is whenever half of all that is known are new, later when this share of it is.
@@ -41,7 +42,7 @@ class RecentRows:
     base: Contrasts
     first: bool
     X: Array
-    labels: Index
+    labels: Indices
     weights: Array
     fresh: int
     averaged: bool

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from posterity.aliases import Array
 from posterity.evidence import (
     Choice,
     FeatureScales,
@@ -22,7 +23,7 @@ from posterity.evidence.members import use_single_node
 from posterity.evidence.secant import SecantSteps
 from posterity.noise import KnownNoise
 from posterity.posteriors._softmax_contrasts import Contrasts, Joined
-from posterity.posteriors._softmax_likelihood import Array, Rows
+from posterity.posteriors._softmax_likelihood import Rows
 from posterity.posteriors._softmax_prior import VARIED, ContrastPrior, find_maximum
 from posterity.posteriors.new_columns import transform_factor
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from posterity.aliases import Array, Indices
 from posterity.factor import Factor
 from posterity.factor.gram import Products, Triangle
 from posterity.kernel import look_at_labels
 from posterity.posteriors._softmax_likelihood import (
-    Array,
-    Index,
     LabelLikelihood,
     Rows,
     balanced_points,
@@ -171,7 +170,7 @@ def place_points(covariance: Array, n_points: int = POINTS) -> Array:
 
 
 def place_around_row(
-    row: tuple[Index, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
+    row: tuple[Indices, float], mean: Array, covariance: Array, basis: Array, *, averaged: bool
 ) -> LabelPoints:
     """Return where to fit one label's site; the prior is ``mean`` (R,) and ``covariance`` (R, R).
 
@@ -213,7 +212,7 @@ def _condition_points(root: Array, precision: Array) -> tuple[Array, float]:
 
 
 def _find_site_mode(
-    row: tuple[Index, float],
+    row: tuple[Indices, float],
     prior: tuple[Array, Array, Array],
     push: Array,
     moved: Array | None,

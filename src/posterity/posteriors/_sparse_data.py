@@ -10,17 +10,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array, diags_array, vstack
 
+from posterity.aliases import Array, Indices
 from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.posteriors._sparse_sites import ProductSums, SiteRows
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 # Finds the pattern of a matrix's factor.
 Find = Callable[[csc_array], SparsityPattern]
 
@@ -92,11 +90,11 @@ class SummedRows(NamedTuple):
         return left if known and square >= -RELATIVE_ROUNDING * (self.square + 1.0) else None
 
     @property
-    def features(self) -> Places:
+    def features(self) -> Indices:
         """Those that rows have."""
         return np.flatnonzero(self.squares >= np.finfo(float).tiny)
 
-    def gather(self, likelihood: Likelihood, features: Places, find: Find) -> ProductSums:
+    def gather(self, likelihood: Likelihood, features: Indices, find: Find) -> ProductSums:
         """The statistics of some features."""
         matrix = csc_array(self.met[features][:, features])
         pattern = find(matrix)
@@ -172,17 +170,17 @@ class KeptRows(NamedTuple):
         return self._select(np.delete(np.arange(len(self.targets)), dropped))
 
     @property
-    def features(self) -> Places:
+    def features(self) -> Indices:
         """Those that rows have."""
         return np.unique(self.matrix.indices).astype(np.intp)
 
-    def gather(self, likelihood: Likelihood, features: Places, find: Find) -> SiteRows:
+    def gather(self, likelihood: Likelihood, features: Indices, find: Find) -> SiteRows:
         """The rows of some features, with their sites."""
         pattern, X = find(csc_array(self.met[features][:, features])), self.matrix[:, features]
         numbers = self.targets, self.row_weights, self.row_offsets - self.offset_centre
         return SiteRows(likelihood, X, *numbers, pattern, pattern.pair(X))
 
-    def _select(self, some: Places) -> KeptRows:
+    def _select(self, some: Indices) -> KeptRows:
         matrix, *numbers = self
         return KeptRows(csr_array(matrix[some]), *(one[some] for one in numbers))
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 from scipy.special import gammaln
 
+from posterity.aliases import Array, Indices
 from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.parameter import average
@@ -33,9 +33,6 @@ from posterity.posteriors._sparse_search import (
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
 from posterity.posteriors._sparse_solution import Solution
 from posterity.posteriors._sparse_terms import Term, Terms, scale_columns
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # Most numbers with scales of their own, as a share of the rows.
 MOST_NUMBERS = 0.5
@@ -92,7 +89,7 @@ class Fit:
         self.close = Close(NEGLIGIBLE_A_ROW * len(of.targets) if rows else NEGLIGIBLE)
         numbers = np.arange(len(of.owners))
         tied = np.isin(of.owners, [c for term in of.terms or () for c in term]) & (numbers > 0)
-        self.met: Places = np.union1d(self.data.features, np.flatnonzero(tied))
+        self.met: Indices = np.union1d(self.data.features, np.flatnonzero(tied))
         self.owners = of.owners[self.met]
 
     # ---- the likeliest prior of each column ------------------------------------------------------
@@ -206,7 +203,7 @@ class Fit:
         given[self.owners == 0] = of.found[0, 0]
         return Terms(tuple(terms), given, self._spread(), parameters=of.likelihood.learned), rows
 
-    def _sum_products(self, features: Places) -> Array:
+    def _sum_products(self, features: Indices) -> Array:
         """(k, k) sums of products of columns, of their features (levels, k) among those met."""
         k, found = features.shape[1], np.zeros(2 * features.shape[1:])
         each = self.met[features].T

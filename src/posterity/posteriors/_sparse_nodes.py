@@ -12,12 +12,10 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from posterity.aliases import Array
 from posterity.posteriors._sparse_search import Found
-
-Array = NDArray[np.float64]
 
 # Spacing of a lattice in standard deviations, how many nats it goes below the mode, and the most
 # nodes it has.

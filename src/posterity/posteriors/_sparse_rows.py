@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array, Indices, Mask
+
 Numbers = NDArray[np.int32]
 # Feature, column and value of what is active in one row, by feature.
 Entry = tuple[int, int, float]
@@ -47,7 +48,7 @@ class SparseRows:
         return self.starts, self.features, self.columns, self.values
 
     @property
-    def row_numbers(self) -> NDArray[np.intp]:
+    def row_numbers(self) -> Indices:
         """The row of each active feature."""
         return np.repeat(np.arange(len(self)), np.diff(self.starts))
 
@@ -64,7 +65,7 @@ class SparseRows:
         """The rows without features of value 0, which are not active."""
         return self if self.values.all() else self.keep_entries(self.values != 0.0)
 
-    def keep_entries(self, kept: NDArray[np.bool_]) -> SparseRows:
+    def keep_entries(self, kept: Mask) -> SparseRows:
         """The rows with those of their features alone that are ``kept``."""
         before = np.concatenate([[0], np.cumsum(kept)])
         columns = None if self.columns is None else self.columns[kept]

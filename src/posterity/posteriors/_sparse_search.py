@@ -15,9 +15,8 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.posteriors._sparse_sites import PriorPrecision, ProductSums, SiteRows, Sweep
-
-Array = NDArray[np.float64]
 
 # Limits of the log of a learned precision, on values of mean square 1, and of one step of it.
 LEAST_LOG, LARGEST_LOG, LONGEST_STEP = -12.0, 16.0, 3.0
@@ -87,16 +86,16 @@ class Columns(NamedTuple):
     """Features (p,) by their columns, and the columns (c,) whose precisions are learned."""
 
     owners: NDArray[np.int32]
-    learned: NDArray[np.intp]
+    learned: Indices
     scale: Array  # (columns,) what precisions are relative to
     # How many weights beside its own each column (columns,) is given, on values of mean square 1,
     # the precision of these, and whether they are given as it has few of its own.
     known: Array
     usual: float
-    few: NDArray[np.bool_]
+    few: Mask
     given: Array  # (columns,) precisions of those that are not learned
     # Those of one number each (columns,), whose weights are Cauchy around a scale that they share.
-    numbers: NDArray[np.bool_]
+    numbers: Mask
 
     def spread(self, precisions: Array) -> Array:
         """(p,) prior precision of each feature."""
@@ -149,7 +148,7 @@ class Columns(NamedTuple):
         return total / (n + 2.0 / (1.0 + n / (SMALL_SIGNAL * total))) if n else self.usual
 
     @property
-    def uncertain(self) -> NDArray[np.bool_]:
+    def uncertain(self) -> Mask:
         """(p,) features whose variance depends on scales that are known little."""
         return np.asarray(self.few[self.owners] | (self.owners == 0))
 
@@ -159,7 +158,7 @@ class Columns(NamedTuple):
         return np.asarray(sums, dtype=np.float64)[self.learned]
 
 
-def find_numbers(counts: NDArray[np.intp]) -> NDArray[np.bool_]:
+def find_numbers(counts: Indices) -> Mask:
     """Columns of one weight, by their number of weights, where they are enough to share a scale."""
     single = counts == 1
     return single & (np.count_nonzero(single) > ENOUGH_WEIGHTS)

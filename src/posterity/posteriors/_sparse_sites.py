@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.factor.sparse_cholesky import SparseCholesky
 from posterity.factor.sparse_pattern import SparsityPattern
 from posterity.likelihoods import Likelihood, Sites
 from posterity.posteriors._site_fit import compute_cavity
 from posterity.posteriors._site_rows import find_sites
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # The least prior precision of a weight, relative to what rows tell of it, where that has to be.
 LEAST_PRIOR = 1e-11
@@ -38,10 +35,10 @@ class PriorPrecision:
     """
 
     diagonal: Array
-    rows: Places
-    columns: Places
+    rows: Indices
+    columns: Indices
     values: Array
-    places: Places
+    places: Indices
     phi: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
@@ -51,7 +48,7 @@ class PriorPrecision:
         return cls(diagonal, none, none, np.zeros(0), none)
 
     @property
-    def pairs(self) -> tuple[NDArray[Any], ...]:
+    def pairs(self) -> tuple[AnyArray, ...]:
         """Rows, columns, values and places of the pairs."""
         return self.rows, self.columns, self.values, self.places
 

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from posterity.aliases import Array, Indices
 from posterity.factor.sparse_cholesky import SparseCholesky
 from posterity.posteriors._centres import Centres
 from posterity.posteriors._sparse_rows import SparseRows
-
-Array = NDArray[np.float64]
 
 # Rows whose variances are computed at once.
 BLOCK = 256
@@ -22,7 +20,7 @@ BLOCK = 256
 class Solution(NamedTuple):
     """The posterior under given prior precisions: of the features ``met``, the others' is prior."""
 
-    met: NDArray[np.intp]
+    met: Indices
     precisions: Array  # (columns, 1), relative to mean squares
     column_precisions: Array  # (columns,)
     prior: Array  # (P,) prior precision of each feature
@@ -50,7 +48,7 @@ class Solution(NamedTuple):
             mean[moved], variance[moved] = self.predict(terms.matrix(len(mean))[moved])
         return mean, variance
 
-    def of_features(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+    def of_features(self, features: Indices) -> tuple[Array, Array]:
         """Means and variances of some weights: quicker than those of all, where they are few."""
         terms = self.centres.find_terms(self.centres.values)
         return self.predict(terms.matrix(len(self.mean))[features])

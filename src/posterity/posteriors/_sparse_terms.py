@@ -9,19 +9,16 @@ parameters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.special import gammaln
 
+from posterity.aliases import AnyArray, Array, Indices, Mask
 from posterity.likelihoods.parameter import LogNormalParameter, Parameter
 from posterity.posteriors._sparse_search import LONGEST_STEP, Step
 from posterity.posteriors._sparse_sites import PriorPrecision, Sweep
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # The prior of a standard deviation is a half Student-t: its degrees of freedom, and its scale in
 # standard deviations of the targets, or of labels and counts in units of eta.
@@ -38,8 +35,8 @@ class Term(NamedTuple):
     """Columns (k,) that vary together; the k features of each of its levels."""
 
     columns: tuple[int, ...]
-    features: Places  # (levels, k) among those met
-    entries: Places  # (levels, k, k) of the pattern
+    features: Indices  # (levels, k) among those met
+    entries: Indices  # (levels, k, k) of the pattern
     unit: Array  # (k, k) from weights of columns of mean square 1: see scale_columns
 
     @property
@@ -138,7 +135,7 @@ class Terms:
         return at[self.size - len(self.parameters) :]
 
     @property
-    def uncertain(self) -> NDArray[np.bool_]:
+    def uncertain(self) -> Mask:
         """(p,) none: covariances are integrated over."""
         return np.zeros(len(self.given), dtype=bool)
 
@@ -155,7 +152,7 @@ class Terms:
     def prior(self, at: Array) -> PriorPrecision:
         """The prior precision of all features."""
         diagonal = self.given.copy()
-        pairs: list[tuple[NDArray[Any], ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
+        pairs: list[tuple[AnyArray, ...]] = [PriorPrecision.of_diagonal(diagonal[:0]).pairs]
         for term, own in zip(self.terms, self.split(at), strict=True):
             precision = term.precision(own)
             diagonal[term.features] = precision.diagonal()

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import JointPrediction, MultivariateMixture, Normal, StudentT
 from posterity.distributions._standard_t import MOST_DF
 from posterity.distributions.joint_prediction import correlations_of
@@ -39,7 +39,6 @@ from posterity.posteriors._target_coefficients import find_components
 from posterity.posteriors._target_reading import JointReading
 from posterity.posteriors.gaussian import LinearPosterior
 
-Array = NDArray[np.float64]
 Pattern = tuple[int, ...]
 Patterns = Mapping[Pattern, Factor]
 

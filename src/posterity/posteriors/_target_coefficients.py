@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Mask
 from posterity.distributions.joint_distribution import require_pandas, tabulate
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.distributions.triangles import solve_triangle
 from posterity.noise import Joint
-
-Array = NDArray[np.float64]
 
 
 class TargetCoefficients:
@@ -72,7 +71,7 @@ class TargetCoefficients:
     def __contains__(self, name: object) -> bool:
         return name in self.names
 
-    def without_knowledge(self, places: NDArray[np.bool_]) -> TargetCoefficients:
+    def without_knowledge(self, places: Mask) -> TargetCoefficients:
         """The same of the other coefficients; of those at ``places`` (p,) nothing is known."""
         return self.map(lambda one: one.without_knowledge(places))
 

@@ -8,16 +8,14 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, multigammaln
 
+from posterity.aliases import Array
 from posterity.distributions import JointPrediction, Normal, StudentT
 from posterity.distributions.joint_prediction import correlations_of
 from posterity.evidence.correlation import compute_correlations
 from posterity.noise import Distribution, Joint, Noise
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Errors are clipped at this many standard deviations in correlations of predictive errors: after a
 # row that fitted perfectly, the next may be off by any number of them.

@@ -13,12 +13,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence import RunningScales
 from posterity.evidence.columns import mean_squares
 from posterity.factor import Factor
 
-Array = NDArray[np.float64]
-ConstantFeatures = tuple[NDArray[np.intp], Array]
+ConstantFeatures = tuple[Indices, Array]
 
 # Choosing a prior costs about 30 p^3: with forgetting, this many rows lie between two choices in
 # the long run.
@@ -68,7 +68,7 @@ def find_constant_features(
     return features, constants[features]
 
 
-def have_moved(X: Array, constants: Array) -> NDArray[np.bool_]:
+def have_moved(X: Array, constants: Array) -> Mask:
     """(n, k) True where the features ``X`` (n, k) differ from the constants they were."""
     with np.errstate(invalid="ignore"):  # what is infinite is refused where it is learned
         return np.abs(X - constants) > RELATIVE_TOLERANCE * np.abs(constants)

@@ -17,17 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence import RunningScales
 from posterity.factor import Factor
 from posterity.factor.dummies import find_sums_to_one
 from posterity.posteriors._nodes import Nodes
 from posterity.posteriors._turns import ConstantFeatures, have_moved
-
-Array = NDArray[np.float64]
 
 # Two values, or sizes of moves, that differ by less, relatively, are equal but for rounding.
 RELATIVE_ROUNDING = 1e-6
@@ -43,8 +41,8 @@ class FirstVariations:
     variance of its row under each of K nodes, in units of the noise's.
     """
 
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
+    rows: Indices
+    columns: Indices
     steps: Array
     variances: Array
 
@@ -103,9 +101,7 @@ def find_first_variations(
     return FirstVariations(rows, features[columns], steps, np.minimum(more, LARGEST_EFFECT))
 
 
-def _average_levels(
-    data: Factor, X: Array, pinned: NDArray[np.bool_], energies: Array
-) -> tuple[Array, NDArray[np.intp]]:
+def _average_levels(data: Factor, X: Array, pinned: Mask, energies: Array) -> tuple[Array, Indices]:
     """(K, k) mean squared effect of the levels that rows ``X`` (k, m) lack; and their number (k,).
 
     They are the levels of those categories of which a row has none.
@@ -119,7 +115,7 @@ def _average_levels(
     return sums / np.maximum(counts, 1), counts
 
 
-def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, NDArray[np.intp]]:
+def _average_like(lengths: Array, sizes: Array, energies: Array) -> tuple[Array, Indices]:
     """(K, L) mean squared effect of features of about each length; and their number (L,)."""
     order = np.argsort(sizes)
     first = np.searchsorted(sizes[order], (1.0 - RELATIVE_ROUNDING) * lengths)
@@ -142,7 +138,7 @@ def _compute_mean_squares(nodes: Nodes) -> Array:
     return np.array(energies)
 
 
-def _inflate_for_few_rows(n: NDArray[np.intp]) -> Array:
+def _inflate_for_few_rows(n: Indices) -> Array:
     """Return the squared ratio of the 95% points of Student's t, with n - 1 df, and a normal."""
     return np.asarray(np.square(stdtrit(np.maximum(n - 1, 1), 0.975) / ndtri(0.975)))
 

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.likelihoods import Gaussian, Likelihood
 from posterity.posteriors._centres import Centres, subtract_centres
 from posterity.posteriors._sparse_rows import Observations, SparseRows
 from posterity.transaction import Undo
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 # Adds products of two active features to rows whose numbers are centred there.
 Pairs = Callable[[SparseRows, Centres], SparseRows]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import kernel
+from posterity.aliases import Array
 from posterity.distributions import Mixture, MultivariateMixture
 from posterity.distributions.mixing import tabulate
 from posterity.factor import Factor
@@ -30,8 +30,6 @@ from posterity.posteriors.runs import (
     RunHistory,
     Runs,
 )
-
-Array = NDArray[np.float64]
 
 # Rows that the noise's prior weighs in a new run: with fewer, mixtures would have no variance.
 NOISE_ROWS = 3.0

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import AnyArray, Array, Indices
 from posterity.kernel import MEMBERS, DiagonalState
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.likelihood import Kernel
@@ -20,7 +21,6 @@ from posterity.posteriors._sparse_rows import Observations, Row, SparseRows
 from posterity.posteriors._wide import ManyFeatures, Pairs, hypothesis_weights, match_moments
 from posterity.transaction import Undo, run_steps
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 _SCALARS = "shape", "faded"  # what the kernel keeps beside arrays
@@ -211,7 +211,7 @@ class DiagonalPosterior(ManyFeatures):
         self._keep_beliefs(undo, np.append(rows.features, np.int32(0)))
         self.centres.keep(undo, rows)
 
-    def _keep_beliefs(self, undo: Undo, features: NDArray[Any]) -> None:
+    def _keep_beliefs(self, undo: Undo, features: AnyArray) -> None:
         undo.keep_entries(self.beliefs.reshape(-1, NUMBERS_A_FEATURE), features)
         if self.clocks is not None:
             undo.keep_entries(self.clocks, features)
@@ -293,7 +293,7 @@ class DiagonalPosterior(ManyFeatures):
         apart = apart - (apart @ weights)[:, None]
         return np.asarray((own + apart * (summed @ apart)) @ weights)
 
-    def _moments(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+    def _moments(self, features: Indices) -> tuple[Array, Array]:
         """Means and variances (n, members) of weights, of numbers that are centred."""
         known = self.discounted_beliefs(features).reshape(-1, 2, MEMBERS)
         beliefs = known[:, :, : self.members]
@@ -351,7 +351,7 @@ class DiagonalPosterior(ManyFeatures):
         """(4,) log weights of the hypotheses before data."""
         return WIDE_SCORES if self._begins_wide else np.zeros(MEMBERS)
 
-    def compute_prior_precisions(self, features: NDArray[Any]) -> Array:
+    def compute_prior_precisions(self, features: AnyArray) -> Array:
         """(n, 4) prior precisions of features."""
         return np.asarray((self.precision * self.mean_squares[:, None])[self.owners[features]])
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import StudentT
 from posterity.distributions.any_mixture import flat_rows
 from posterity.distributions.location_scale import LocationScale
 
-Array = NDArray[np.float64]
 Ranks = NDArray[np.uint8]
 
 # Log densities are clipped at this: a point mass must not decide for ever.

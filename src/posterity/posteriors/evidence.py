@@ -17,8 +17,8 @@ from operator import methodcaller
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.evidence import Integrated, RunningScales, Strategy
 from posterity.evidence.columns import PINNING_PRECISION
 from posterity.evidence.members import InUnits, UnitInformation, use_single_node, use_stream_nodes
@@ -34,8 +34,6 @@ from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.memory import KEEP, Memory
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
-
-Array = NDArray[np.float64]
 
 # A precision above this share of a pinning one counts as such: weights may have grown since.
 PINNED_SHARE = 0.02
@@ -221,7 +219,7 @@ class EvidencePosterior(EvidenceStream):
         # The noise of sites has variance 1.
         return mix_moments(triangles, nodes.weights, X, self.unseen(nodes, X))
 
-    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+    def leaves_open(self, X: Array) -> Mask:
         """(n,) True where x.w may be anything: where no row has told of the intercept."""
         return np.full(len(X), self.intercept and self.factor.root[0, 0] == 0.0)
 
@@ -237,7 +235,7 @@ class EvidencePosterior(EvidenceStream):
         flat = isinstance(self.strategy, Integrated) and self.shapes is None
         return self.of_rows.copy() if flat else None
 
-    def never_varied(self) -> NDArray[np.bool_]:
+    def never_varied(self) -> Mask:
         """(m,) True where a feature has not varied yet: a precision of its own holds it.
 
         Functions of features have a prior whatever the rows.

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.dummies import find_sums_to_one
@@ -29,7 +30,6 @@ from posterity.posteriors.memory import KEEP, KeptRows, Memory
 from posterity.priors import GaussianPrior
 from posterity.safety import check_model_memory
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 ONE_TARGET = "y has several columns, and {} follows a single target: fit a model for each column"
@@ -349,13 +349,13 @@ class LinearPosterior:
         with np.errstate(invalid="ignore"):
             return np.asarray(root[0, 1:] / root[0, 0])
 
-    def find_sums_to_one(self) -> list[NDArray[np.intp]]:
+    def find_sums_to_one(self) -> list[Indices]:
         """Sets of columns of zeros and ones of which each row has one 1, as the intercept has."""
         if not self.intercept:
             return []
         return find_sums_to_one(self.without_prior().factor.root)
 
-    def never_varied(self) -> NDArray[np.bool_]:
+    def never_varied(self) -> Mask:
         """(m,) True where a coefficient, under a learned prior, has a feature that never varied."""
         return np.zeros(self.n_features, dtype=bool)
 
@@ -423,7 +423,7 @@ class LinearPosterior:
         mean, leverage = self.factor.predict(X, intercept=self.intercept)
         return mean[:, 0], leverage
 
-    def leaves_open(self, X: Array) -> NDArray[np.bool_]:
+    def leaves_open(self, X: Array) -> Mask:
         """(n,) True where x.w may be anything."""
         return np.isinf(self.linear_moments(X)[1])
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import Normal
 from posterity.distributions.bent_normal import NODES, SHARES
 from posterity.distributions.mixing import mix_exactly
@@ -55,8 +55,6 @@ from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.joint_parameters import begin_to_learn
 from posterity.posteriors.memory import Memory
 from posterity.posteriors.phi import BelievedRows
-
-Array = NDArray[np.float64]
 
 # Rows that members of an average predict at once, at most: more would not stay in the cache.
 MOST_ROWS_AT_ONCE = 100

@@ -21,8 +21,8 @@ from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.evidence.group_noises import GivenPrior
 from posterity.evidence.group_variances import count_flat
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
@@ -63,8 +63,7 @@ from posterity.posteriors._group_turns import (
 )
 from posterity.transaction import run_steps
 
-Array = NDArray[np.float64]
-Slots = NDArray[np.intp]
+Slots = Indices
 
 # The shared prior is learned from at most this many groups, drawn evenly; and its tolerance.
 MOST_GROUPS, TOLERANCE = 2048, 1e-4
@@ -138,7 +137,7 @@ class GroupedPosterior:
         """The likelihood of targets; None where they are normal."""
         return None if self.sites is None else self.sites.likelihood
 
-    def with_groups(self, which: NDArray[np.bool_]) -> GroupedPosterior:
+    def with_groups(self, which: Mask) -> GroupedPosterior:
         """A posterior with the same prior, for some of the groups."""
         bank, sites = self.bank.select(which), self.sites
         if sites is not None:
@@ -306,7 +305,7 @@ class GroupedPosterior:
             self.sites = self.sites.merge(other.sites, slots, begins=size == 0)
             self._settle_kept_rows()
 
-    def keep(self, which: NDArray[np.bool_]) -> None:
+    def keep(self, which: Mask) -> None:
         """Drop the groups for which ``which`` is False; the prior is then learned from the rest."""
         self._use_all_groups()
         self.bank.keep(which)

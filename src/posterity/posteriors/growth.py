@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.factor.grouped import GroupBank
 from posterity.factor.grouped_rows import GroupedRows
@@ -30,8 +30,6 @@ from posterity.posteriors.mixed import MixedPosterior
 from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.softmax import SoftmaxPosterior
 from posterity.posteriors.targets import TargetsPosterior
-
-Array = NDArray[np.float64]
 
 
 def widen(new: Any, old: Any, columns: NewColumns) -> None:

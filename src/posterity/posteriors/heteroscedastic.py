@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import StudentT
 from posterity.factor import Factor
 from posterity.factor.rows import SiteRows
@@ -28,8 +29,6 @@ from posterity.posteriors._site_start import KeepsFirstRows, StartRows
 from posterity.posteriors._site_statistics import SiteStatistics
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.generalized import GeneralizedPosterior
-
-Array = NDArray[np.float64]
 
 # Mean and noise of rows that come together are fitted in turns: most rounds, and the tolerance.
 MOST_ROUNDS = 30

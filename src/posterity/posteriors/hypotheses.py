@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Indices
 from posterity.distributions import MultivariateMixture
 from posterity.distributions.mixing import mix_predictions
 from posterity.factor import Factor
@@ -24,8 +25,6 @@ from posterity.posteriors._reads import refuse
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.gaussian import NO_CHANGES, refuse_waiting
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 NO_LATE_CLASS = (
     "a third class is new, and this way to forget supports only two classes: use one with one "
@@ -127,7 +126,7 @@ class Hypotheses:
         """Refuse: with another class, the members' earlier predictions would differ."""
         raise ValueError(NO_NEW_CLASS)
 
-    def reorder(self, order: NDArray[np.intp]) -> None:
+    def reorder(self, order: Indices) -> None:
         """Refuse the same."""
         raise ValueError(NO_NEW_CLASS)
 

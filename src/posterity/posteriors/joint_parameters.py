@@ -17,8 +17,8 @@ from itertools import combinations
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
@@ -31,8 +31,6 @@ from posterity.posteriors.phi import (
     BelievedRows,
     LearnedParameter,
 )
-
-Array = NDArray[np.float64]
 
 # In standard deviations: the distance of values of t at which averages over three of them are
 # exact to the fifth power, the longest step of all, and the change at which they agree.

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.factor import Factor, OneStepPredictions, Rows
 from posterity.factor.usable import LARGEST
 from posterity.kernel import RowPath
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -131,7 +129,7 @@ class Memory:
         """The same for coefficients whose squares are in units of ``unit``."""
         return self
 
-    def widened(self, places: NDArray[np.intp], n_coefficients: int) -> Memory:
+    def widened(self, places: Indices, n_coefficients: int) -> Memory:
         """The same among ``n_coefficients``, of which ``places`` (p,) were those so far."""
         return self
 

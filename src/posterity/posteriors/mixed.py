@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import Normal
 from posterity.distributions.mixing import match_moments, mix_table
 from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import predict_and_score_rows
 from posterity.posteriors.gaussian import ONE_TARGET, LinearPosterior
 from posterity.posteriors.hypotheses import NO_LATE_CLASS, Hypotheses
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

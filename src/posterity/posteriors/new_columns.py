@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.factor import Factor
-
-Array = NDArray[np.float64]
 
 
 class NewColumns(Protocol):
@@ -26,7 +24,7 @@ class NewColumns(Protocol):
         ...
 
     @property
-    def places(self) -> NDArray[np.intp]:
+    def places(self) -> Indices:
         """(p,) where the columns are that were there; -1 if they are not there any more."""
         ...
 
@@ -57,7 +55,7 @@ class JoinedColumns:
     ``size`` is how many there are then. They come in the same order.
     """
 
-    places: NDArray[np.intp]
+    places: Indices
     size: int
 
     @property
@@ -96,7 +94,7 @@ class ChangedColumns:
     matrix: Array
 
     @property
-    def places(self) -> NDArray[np.intp]:
+    def places(self) -> Indices:
         """(p,) where the columns are that were there: the intercept alone is where it was."""
         return np.where(np.arange(len(self.matrix)) == 0, 0, -1)
 

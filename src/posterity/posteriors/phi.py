@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
+from posterity.aliases import Array
 from posterity.evidence.secant import SecantSteps
 from posterity.likelihoods import Likelihood
 from posterity.likelihoods.averages import look
@@ -23,8 +23,6 @@ from posterity.likelihoods.parameter import MOST_SKEWED, Parameter, average
 from posterity.noise import LOG_2PI
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
-
-Array = NDArray[np.float64]
 
 # Number of nodes, and how many standard deviations they reach on both sides: of a stream, which
 # keeps them, of a fit, which they follow, and where it is narrow, and so nearly Gaussian.

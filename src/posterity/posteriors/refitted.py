@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices
 from posterity.distributions.in_sequence import in_sequence
 from posterity.factor.rows import as_columns, as_targets
 from posterity.likelihoods.censored import score_ends
@@ -23,8 +23,6 @@ from posterity.posteriors._reads import read_along
 from posterity.posteriors.ensemble import clip_log_densities
 from posterity.posteriors.hypotheses import Hypotheses
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,7 @@ class RefittedWindow(Hypotheses):
         fresh.add_classes(n_classes)
         self.__dict__.update(fresh=fresh, fitted=replace(self, fresh=fresh)._fit(self.rows))
 
-    def reorder(self, order: NDArray[np.intp]) -> None:
+    def reorder(self, order: Indices) -> None:
         """Put class ``order[i]`` into place i."""
         self.take_rows(self, lambda y: np.argsort(order)[y.astype(np.intp)].astype(float))
 

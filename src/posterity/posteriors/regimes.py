@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Indices, Mask
 from posterity.distributions import PoissonLogNormal, StudentT
 from posterity.distributions.in_sequence import in_sequence
 from posterity.distributions.location_scale import LocationScale
@@ -31,8 +31,6 @@ from posterity.posteriors.runs import (
     Runs,
     select_runs,
 )
-
-Array = NDArray[np.float64]
 
 # Each regime learns this many rows in one call; then negligible regimes are dropped.
 BLOCK_ROWS = 16
@@ -70,11 +68,11 @@ class Targets:
             moments[:, i + 1] = count + weight, mean + step, squares + more
         return Targets(*moments)
 
-    def __getitem__(self, rows: slice | NDArray[np.intp]) -> Targets:
+    def __getitem__(self, rows: slice | Indices) -> Targets:
         return Targets(self.count[rows], self.mean[rows], self.squares[rows])
 
     @property
-    def have_variance(self) -> NDArray[np.bool_]:
+    def have_variance(self) -> Mask:
         """True (n,) where the variance of the targets is known."""
         return (self.count > ENOUGH_ROWS) & (self.squares > 0.0)
 
@@ -328,7 +326,7 @@ class RunPredictions:
     """Predictions of n rows by k runs, and stand-ins where a run's prediction is flat."""
 
     predictions: list[Any]
-    unknown: NDArray[np.bool_]
+    unknown: Mask
     others: Any
 
     @classmethod
@@ -361,7 +359,7 @@ def _variance(predictive: Any) -> Array:
     return np.asarray(predictive.var()) if hasattr(predictive, "var") else np.zeros(len(predictive))
 
 
-def _is_uninformative(predictive: Any, others: Any) -> NDArray[np.bool_]:
+def _is_uninformative(predictive: Any, others: Any) -> Mask:
     """Return True where a prediction is vague: its variance is far beyond that of the targets.
 
     Or it is sure, of a noise of which it has seen nothing yet. Labels are never so unknown.

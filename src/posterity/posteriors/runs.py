@@ -20,11 +20,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.distributions.mixing import mix_exactly
 from posterity.posteriors.hypotheses import Hypotheses
 from posterity.posteriors.memory import Several
-
-Array = NDArray[np.float64]
 
 # Runs are dropped a few at a time: once this share of them has become negligible.
 NEGLIGIBLE_SHARE = 0.25
@@ -222,7 +221,7 @@ class Runs(Hypotheses):
         return np.array(rows[::-1], dtype=np.int64)
 
 
-def select_runs(probability: Array, smallest: float, most: int) -> NDArray[np.bool_] | None:
+def select_runs(probability: Array, smallest: float, most: int) -> Mask | None:
     """Select the runs to keep: (k,) flags, or None for all, as while few are negligible.
 
     The newest, which has had no chance yet, stays.

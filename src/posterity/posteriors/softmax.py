@@ -21,17 +21,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from posterity.aliases import Array, Indices
 from posterity.distributions import Categorical
 from posterity.evidence.members import use_single_node
 from posterity.factor.factor import NotInFactorError
 from posterity.posteriors._removal import explain_never_learned, weigh_rest
 from posterity.posteriors._softmax_contrasts import Contrasts
-from posterity.posteriors._softmax_likelihood import (
-    Array,
-    Index,
-    Rows,
-    helmert,
-)
+from posterity.posteriors._softmax_likelihood import Rows, helmert
 from posterity.posteriors._softmax_prior import ContrastPrior
 from posterity.posteriors._softmax_reading import SoftmaxReading
 from posterity.posteriors._softmax_recent import RecentRows
@@ -85,7 +81,7 @@ class SoftmaxPosterior(SoftmaxReading):
             self.contrasts.add_class(self.prior.center, self.prior)
         self.postpone_prior()
 
-    def reorder(self, order: Index) -> None:
+    def reorder(self, order: Indices) -> None:
         """Put class ``order[i]`` into place i: the contrasts V become H' P H V."""
         self.learn_recent_rows()
         contrasts = helmert(self.n_classes)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from posterity.aliases import Array, Indices
 from posterity.factor.parallel import FEW_COLUMNS, limit_blas_threads
 from posterity.factor.rows import as_targets
 from posterity.factor.sparse_pattern import SparsityPattern, find_sparsity_pattern
@@ -31,7 +32,6 @@ from posterity.posteriors._wide import ManyFeatures, Pairs, match_moments
 from posterity.safety import check_memory
 from posterity.transaction import Undo
 
-Array = NDArray[np.float64]
 Numbers = NDArray[np.int32]
 
 
@@ -270,7 +270,7 @@ class SparsePosterior(ManyFeatures):
         mean[0] += self.centre
         return match_moments(mean[:n_features], variance[:n_features], self.weights)
 
-    def member_marginals(self, features: NDArray[np.intp]) -> tuple[Array, Array]:
+    def member_marginals(self, features: Indices) -> tuple[Array, Array]:
         """Means and variances (n, members) of some weights, under each prior."""
         found = [one.of_features(features) for one in self.reading().solutions]
         mean, variance = (np.stack(part, axis=1) for part in zip(*found, strict=True))

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array
 from posterity.kernel import RowPath
 from posterity.posteriors._member_paths import MemberPaths
 from posterity.posteriors.ensemble import HAS_VARIANCE, Ranks
 from posterity.posteriors.memory import Several
 from posterity.posteriors.new_columns import NewColumns
 from posterity.posteriors.switching import Switching
-
-Array = NDArray[np.float64]
 
 # A Student-t of no more degrees of freedom has no variance.
 LEAST_RESIDUAL_DF = 2

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.distributions import MultivariateMixture, MultivariateT, Normal, StudentT
 from posterity.distributions.mixing import mix_logs, mix_predictions
 from posterity.factor import Factor
@@ -34,8 +34,6 @@ from posterity.posteriors.ensemble import (
 from posterity.posteriors.hypotheses import Hypotheses
 from posterity.posteriors.memory import Several
 from posterity.posteriors.new_columns import NewColumns
-
-Array = NDArray[np.float64]
 
 # Memories of a member's noise, in rows. Only the first does not cap errors: it finds noise that has
 # grown by orders of magnitude in one row, and forgets an outlier after a few rows.

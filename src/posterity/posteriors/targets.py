@@ -26,8 +26,9 @@ from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from posterity.aliases import Array, Mask
 from posterity.distributions import JointPrediction
 from posterity.factor import Factor, NotInFactorError
 from posterity.factor.usable import LARGEST, check_usable
@@ -40,8 +41,6 @@ from posterity.posteriors._target_chain import ChainReading, Pattern
 from posterity.posteriors._target_coefficients import TargetCoefficients
 from posterity.posteriors._target_reading import JointReading, stack_targets
 from posterity.posteriors.gaussian import LinearPosterior, refuse_waiting
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -344,7 +343,7 @@ class TargetsPosterior:
             reading.joints(names), reading.correlation(), names=names, targets=self.names
         )
 
-    def never_varied(self) -> NDArray[np.bool_]:
+    def never_varied(self) -> Mask:
         """(m,) of every target, True where a coefficient's feature has not varied yet."""
         if not self.wide.learns_prior:
             return self.wide.never_varied()

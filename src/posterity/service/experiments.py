@@ -10,9 +10,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from posterity import words
+from posterity.aliases import Array, Indices, Mask
 from posterity.bandits import Bandit
 from posterity.service.build import get_family
 from posterity.service.errors import RefusedError
@@ -23,8 +23,6 @@ from posterity.service.propensities import build_policy, compute_propensities
 from posterity.service.schema import event
 from posterity.service.store import Key, LogEntries, Store
 from posterity.service.writing import Group, Record
-
-Array = NDArray[np.float64]
 
 # Requests for decisions of which it is kept how long they waited.
 MOST_WAITS = 10_000
@@ -99,7 +97,7 @@ class Experiment(Learner):
 
     # ---- deciding --------------------------------------------------------------------------------
 
-    def propensities(self, X: Array, allowed: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    def propensities(self, X: Array, allowed: Mask) -> tuple[Array, Array, Array]:
         """Propensities, means and widths (n, K) of contexts."""
         return compute_propensities(self.model, self.policy, X, allowed)
 
@@ -108,7 +106,7 @@ class Experiment(Learner):
         digest = blake2b(id.encode(), key=self._key, digest_size=8).digest()
         return float((int.from_bytes(digest, "big") >> 11) * 2.0**-53)
 
-    def read(self, asked: Decide) -> tuple[Array, NDArray[np.bool_]]:
+    def read(self, asked: Decide) -> tuple[Array, Mask]:
         """The context (m,), and which arms may be chosen (K,)."""
         context = read_context(asked.context, self.settings.features, self.settings.ranges)
         allowed = self._all
@@ -126,7 +124,7 @@ class Experiment(Learner):
 
     def decide(
         self,
-        asked: Sequence[tuple[Decide, str, Array, NDArray[np.bool_]]],
+        asked: Sequence[tuple[Decide, str, Array, Mask]],
         numbers: Sequence[int],
         now: float,
     ) -> list[Record]:
@@ -211,7 +209,7 @@ class Experiment(Learner):
         known = np.frombuffer(made["context"])
         return bool(np.all((known == context) | np.isnan(known)))
 
-    def matches_arms(self, made: Record, asked: Decide, allowed: NDArray[np.bool_]) -> bool:
+    def matches_arms(self, made: Record, asked: Decide, allowed: Mask) -> bool:
         """Return True if a decision could pick from these arms, where they are named."""
         return asked.arms is None or made["allowed"] == allowed.tobytes()
 
@@ -347,7 +345,7 @@ def collect_rewards(events: Sequence[Record]) -> dict[str, float]:
     return live
 
 
-def pick(probabilities: Array, draws: Array) -> NDArray[np.intp]:
+def pick(probabilities: Array, draws: Array) -> Indices:
     """Arms (n,): the first whose cumulated probability (n, K) is above the draw (n,).
 
     Raises

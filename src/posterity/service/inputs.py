@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.factor.usable import LARGEST
 from posterity.linear.levels import to_text
 from posterity.service.errors import RefusedError
@@ -30,7 +30,7 @@ def read_context(
     features: Sequence[str],
     ranges: Mapping[str, tuple[float, float]],
     field: str = "context",
-) -> NDArray[np.float64]:
+) -> Array:
     """The numbers (m,) of a context, by name or in the order of the features.
 
     Raises

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc
 from sklearn.exceptions import NotFittedError
 
+from posterity.aliases import Array
 from posterity.distributions import Categorical
 from posterity.service.build import begin, get_family, make_rows
 from posterity.service.errors import RefusedError
@@ -25,8 +25,6 @@ from posterity.service.schema import row
 from posterity.service.store import LogEntries, Store
 from posterity.service.watch import Watch
 from posterity.service.writing import Group, Record, keep_row
-
-Array = NDArray[np.float64]
 
 # Rows whose errors count as recent.
 RECENT_ROWS = 100

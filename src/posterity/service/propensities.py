@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array, Mask
 from posterity.bandits import Bandit, Policy, ThompsonSampling
 from posterity.bandits.naming import NAMES, find_policy
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names
 from posterity.service.messages import ExperimentSettings
-
-Array = NDArray[np.float64]
 
 
 def build_policy(settings: ExperimentSettings) -> Policy:
@@ -32,7 +30,7 @@ def build_policy(settings: ExperimentSettings) -> Policy:
 
 
 def compute_propensities(
-    bandit: Bandit, policy: Policy, X: Array, allowed: NDArray[np.bool_]
+    bandit: Bandit, policy: Policy, X: Array, allowed: Mask
 ) -> tuple[Array, Array, Array]:
     """Probabilities, means and standard deviations (n, K); infinite where nothing is known.
 

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from posterity.aliases import Array
 from posterity.service.errors import RefusedError
 from posterity.service.inputs import list_names, number_levels, read_context
 from posterity.service.messages import PredictorSettings
 
-Array = NDArray[np.float64]
 Added = dict[str, Any]
 
 

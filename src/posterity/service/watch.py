@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtri
 
-Array = NDArray[np.float64]
+from posterity.aliases import Array
 
 # Rows that are looked at together, features that are looked at, and events that are kept.
 BLOCK, MOST_FEATURES, MOST_EVENTS = 100, 200, 20
