@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from posterity.aliases import AnyArray
+Array = NDArray[np.float64]
 
 # What the kernel reads, but for the order of their bytes.
 READABLE = ("f8", "f4", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 
 
-def is_readable(column: AnyArray) -> bool:
+def is_readable(column: NDArray[Any]) -> bool:
     """Return True if the kernel can read these numbers without a copy."""
     dtype = column.dtype
     return dtype.str[1:] in READABLE and dtype.isnative and column.flags.aligned
@@ -38,7 +39,7 @@ class Columns:
     ndim = 2
     dtype = np.dtype(np.float64)  # as which they are read
 
-    def __init__(self, arrays: tuple[AnyArray, ...]) -> None:
+    def __init__(self, arrays: tuple[NDArray[Any], ...]) -> None:
         self.arrays = arrays
 
     def __len__(self) -> int:
@@ -49,7 +50,7 @@ class Columns:
         """(n, m)."""
         return len(self), len(self.arrays)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError(
                 "separate columns can't be an array without a copy: leave copy=False out"

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
-from numpy.typing import ArrayLike
-
-from posterity.aliases import AnyArray, Indices
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 class Framed(Protocol):
@@ -56,11 +55,11 @@ class Table:
         """A table of these columns, in this order."""
         return self.frame[list(names)]
 
-    def rows(self, some: slice | Indices) -> Any:
+    def rows(self, some: slice | NDArray[np.intp]) -> Any:
         """A table of some rows, by position."""
         return self.frame.iloc[some]
 
-    def replace(self, columns: Mapping[int, AnyArray]) -> Any:
+    def replace(self, columns: Mapping[int, NDArray[Any]]) -> Any:
         """A table with other columns at these places."""
         frame = self.frame.copy(deep=False)
         for place, column in columns.items():
@@ -108,11 +107,11 @@ class PolarsTable(Table):
         """The columns, as the library has them."""
         return list(self.frame.get_columns())
 
-    def rows(self, some: slice | Indices) -> Any:
+    def rows(self, some: slice | NDArray[np.intp]) -> Any:
         """A table of some rows, by position."""
         return self.frame[some]
 
-    def replace(self, columns: Mapping[int, AnyArray]) -> Any:
+    def replace(self, columns: Mapping[int, NDArray[Any]]) -> Any:
         """A table with other columns at these places."""
         names, make = self.names, type(self.columns[0])
         return self.frame.with_columns(*(make(names[at], one) for at, one in columns.items()))
@@ -140,7 +139,7 @@ class ArrowTable(PolarsTable):
         """A table of these columns, in this order."""
         return self.frame.select(list(names))
 
-    def replace(self, columns: Mapping[int, AnyArray]) -> Any:
+    def replace(self, columns: Mapping[int, NDArray[Any]]) -> Any:
         """A table with other columns at these places."""
         frame = self.frame
         for place, column in columns.items():
@@ -166,7 +165,7 @@ def find_table(X: object) -> Table | None:
     return Table(X) if hasattr(X, "iloc") and hasattr(X, "columns") else None
 
 
-def take_rows(X: Any, rows: slice | Indices) -> Any:
+def take_rows(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     """Rows of a table, or of an array or a sparse matrix, by position."""
     table = find_table(X)
     return X[rows] if table is None else table.rows(rows)

@@ -7,8 +7,9 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from posterity.aliases import AnyArray, Array
+Array = NDArray[np.float64]
 
 # More draws of a single number would not fit into memory.
 MOST_DRAWS = 10**12
@@ -145,7 +146,7 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def _read_each(values: AnyArray, name: str) -> Array:
+def _read_each(values: NDArray[Any], name: str) -> Array:
     """The same of objects, each read once: what is missing is NaN, as in arrays of floats."""
     floats = np.full(values.shape, np.nan)
     for place, value in np.ndenumerate(values):
