@@ -54,7 +54,7 @@ MACHINE = BayesianFactorizationMachine(rank=0).fit(ORDERS, [4.0, 4.0, 5.0, 1.0])
 ROW = {"age": 0.5, "hour": 12.0, "size": 0.0}
 
 IMPORTS = """
-import posterity
+import posterity.sparse
 from posterity import *
 from posterity.basis import Fourier, Spline
 from posterity.calibration import Conformal
@@ -175,6 +175,15 @@ PYTHON = {
     # calls
     "BayesianLinearRegression().fit(X)": "the call is fit(X, y, sample_weight=..., times=...)",
     "BayesianLinearRegression().fit(X, Y, exposure=1.0)": "BayesianPoissonRegression().fit(X",
+    "BayesianLinearRegression().fit(X, Y, weights=Y)": "did you mean 'sample_weight'?",
+    "BayesianPoissonRegression().partial_fit(X, [1, 2], weights=Y)": "did you mean 'sample_weight'?",
+    "BayesianLogisticRegression().fit(X, YES, groups=YES)": "GroupedRegression().fit(X, y, groups=",
+    "posterity.sparse.DiagonalLinearRegression().fit(X, Y, weights=Y)": "did you mean 'sample_weight'?",
+    "LINEAR.unlearn(X, Y, weights=Y)": "did you mean 'sample_weight'?",
+    "LINEAR.unlearn_one(ROW, 1.0)": "use unlearn(X, y)",
+    "BayesianLinearRegression().fit(X[['age', 'age']], Y)": "two columns of the name 'age'",
+    "LINEAR.predict(X, level=0.9)": "BayesianLinearRegression.predict() got an unexpected",
+    "LINEAR.predict_interval(X, alpha=0.1)": "a level= is 1 - alpha",
     "BayesianLinearRegression(alpha=1.0)": "prior_precision and noise_precision are learned",
     "BayesianLinearRegression(smoothing=0.99)": "forgetting='exponential:0.99'",
     "BayesianLinearRegression(forgeting=None)": "did you mean 'forgetting'",

@@ -4,7 +4,7 @@ Floors: imports point down (a test holds this)::
 
    10  commands      cli
     9  service       service
-    8  doors         report  adapters  off_policy  experiments  model
+    8  interfaces    report  adapters  off_policy  experiments  model
     7  uses          evaluation  calibration  bandits  io  rewards  words  sparse  factorization
     6  models        generalized  grouped  averaging  files
     5  models        linear  forecasting

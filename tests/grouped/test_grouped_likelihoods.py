@@ -445,3 +445,13 @@ def test_a_row_alone_is_a_batch_of_one(
     with pytest.raises(ValueError, match="y"):
         one.learn_one(X[0], -1.0, group=how["groups"][0])
     assert dumps(one) == before
+
+
+def test_what_is_expected_where_the_mean_is_infinite_is_the_median() -> None:
+    model = GroupedRegression(likelihood="poisson").fit([[0.0], [1.0]], [2, 3])
+    far = [[200.0], [0.5]]
+    new = model.predict_distribution(far)
+    np.testing.assert_array_equal(np.isinf(new.mean()), [True, False])
+    np.testing.assert_array_equal(model.predict(far), [new.median()[0], new.mean()[1]])
+    one = [model.predict_one(far[0]), model.predict_one(far[0], exposure=1.0)]
+    np.testing.assert_allclose(one, new.median()[0])

@@ -43,16 +43,17 @@ def read_contexts(bandit: BaseEstimator, X: Any, *, learns: bool) -> Array:
         X = X[None]
     if known and _are_clean(X, bandit.n_features_in_):
         return np.asarray(X)
+    sized = is_row(X) or isinstance(X, Sequence)
+    if X is None or (sized and not len(X)) or getattr(X, "shape", ())[-1:] == (0,):
+        raise ValueError(
+            "the context has no features: if there are none, give every context the same "
+            "number, as in [1.0]"
+        )
     reader = bandit if known or learns else copy.copy(bandit)
     if isinstance(X, Mapping) or _has_labels(X):
         return _read_mappings(reader, [X], reset=not known)
     if isinstance(X, list | tuple) and X and (isinstance(X[0], Mapping) or _has_labels(X[0])):
         return _read_mappings(reader, X, reset=not known)
-    if X is None or ((is_row(X) or isinstance(X, Sequence)) and not len(X)):
-        raise ValueError(
-            "the context has no features: if there are none, give every context the same "
-            "number, as in [1.0]"
-        )
     _refuse_text(X)
     if is_row(X):
         X = [X]

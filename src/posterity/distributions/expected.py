@@ -10,7 +10,7 @@ from posterity.distributions._rows import FloatArray
 
 
 def expect(predictive: Any) -> FloatArray:
-    """(n,) means, or medians where these are infinite.
+    """(n,) means, or medians where these are infinite; of a single distribution ().
 
     Examples
     --------
@@ -21,5 +21,5 @@ def expect(predictive: Any) -> FloatArray:
     expected = np.array(predictive.mean())
     lost = np.isinf(expected)
     if lost.any():
-        expected[lost] = predictive[lost].median()
+        expected[lost] = (predictive[lost] if expected.ndim else predictive).median()
     return expected

@@ -74,7 +74,7 @@ class TellsCalls:
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        for name in ("fit", "partial_fit", "forecast"):
+        for name in ("fit", "partial_fit", "unlearn", "predict", "predict_interval", "forecast"):
             if name in vars(cls):
                 setattr(cls, name, tell_call(vars(cls)[name]))
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from posterity.aliases import Array, Mask
 from posterity.distributions._limits import interval_ends
+from posterity.distributions.expected import expect
 from posterity.distributions.joint_distribution import require_pandas
 from posterity.distributions.shown_table import show_table
 from posterity.grouped.base import GroupedModel, UnknownGroupError
@@ -46,7 +47,8 @@ class GroupedReader(GroupedModel):
     ) -> Array | tuple[Array, Array]:
         """Mean of new observations at ``X`` (n, m), and with ``return_std`` their sd as well.
 
-        A group that is not known is predicted by what all groups share. ``offset`` and
+        Where the mean is infinite, as of counts of which hardly anything is known, it is the
+        median. A group that is not known is predicted by what all groups share. ``offset`` and
         ``exposure`` as in :meth:`fit`; of counts the mean is for that exposure.
 
         Examples
@@ -59,7 +61,7 @@ class GroupedReader(GroupedModel):
         """
         if return_std or self._posterior.sites is not None:
             distribution = self._predict(X, groups, RateOffsets(offset, exposure))
-            mean = np.asarray(distribution.mean())
+            mean = expect(distribution)
             return (mean, distribution.std()) if return_std else mean
         read_offsets(self, RateOffsets(offset, exposure), 0)  # which there are not
         points, slots = self._read_points(X, groups)
@@ -228,7 +230,7 @@ class GroupedReader(GroupedModel):
         model = self if self._posterior_or_none else self._make_from_row(x, group)
         if offset is not None or exposure is not None:
             how = {"group": group, "offset": offset, "exposure": exposure}
-            return float(model.predict_distribution_one(x, **how).mean())
+            return float(expect(model.predict_distribution_one(x, **how)))
         x, group = model._separate_key(x, group)
         slot = None if group is None else model._index.place(group)
         if slot is None:

@@ -176,6 +176,9 @@ def _validate_rows(model: BaseEstimator, X: Any, reset: bool, columns: bool) -> 
     except (ValueError, TypeError, OverflowError) as error:
         name_text_column(X, error)
         _name_columns_of_fit(model, X, error)
+        table = find_table(X)
+        if table is not None:
+            table.by_name()  # which says what of the names is wrong
         if isinstance(error, OverflowError):
             raise ValueError(f"X has a whole number beyond all floats: {error}") from error
         raise

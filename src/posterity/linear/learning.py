@@ -7,12 +7,13 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from posterity.distributions import Categorical
+from posterity.distributions.guesses import TellsCalls
 from posterity.distributions.row_distribution import RowDistribution
 from posterity.kernel.tables import TableLike
 from posterity.linear.offsets import RateOffsets
 
 
-class LearnsRows:
+class LearnsRows(TellsCalls):
     """An estimator that learns rows by :meth:`_learn_rows`."""
 
     def fit(

@@ -36,6 +36,7 @@ OUR_NAMES = {
     "copy": "copy.deepcopy(model)",
     "cov_params": "posterior_.cov",
     "credible_interval": "posterior_.interval(0.95), or predict_interval(X)",
+    "feature_importances_": "summary(), or explain(x) of one prediction",
     "fittedvalues": "predict(X)",
     "get_feature_names_out": "feature_names_in_, or posterior_.names with the intercept",
     "get_margeff": "average_effects(X)",
@@ -53,6 +54,7 @@ OUR_NAMES = {
     "posterior_epred": "sample_mean(X, 1000)",
     "posterior_predict": "predict_distribution(X), and its rvs((1000, n)) for draws",
     "predict_many": "predict(X)",
+    "predict_quantile": "predict_distribution(X).ppf(0.9), or predict_interval(X)",
     "predict_quantiles": "predict_distribution(X).ppf(0.9), or predict_interval(X)",
     "pvalues": "posterior_.probability('age > 0'), or summary()",
     "relativities": "summary(base='first'); models of counts and amounts have relativities(X)",
@@ -64,6 +66,7 @@ OUR_NAMES = {
     "scores_": "log_evidence_",
     "sigma_": "noise_precision_ ** -0.5, the noise's standard deviation",
     "t_test": "posterior_.contrast({'a': 1, 'b': -1}), or posterior_.probability('a > b')",
+    "unlearn_one": "unlearn(X, y), of one row or more",
     "update": "partial_fit(X, y), or learn_one(x, y)",
     "waic": LOO,
 }

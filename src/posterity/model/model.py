@@ -288,6 +288,8 @@ class Model(ModelReader, TellsCalls, BaseEstimator):
     def predict(self, frame: object) -> Array:
         """(n,) expected targets: numbers, counts, or probabilities of the second label.
 
+        Medians where a mean is infinite, as of counts of which hardly anything is known.
+
         Examples
         --------
         >>> frame = {"y": [1.0, 1.1, 3.0, 3.1], "shop": ["a", "a", "b", "b"]}

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from posterity.aliases import Array, Indices, Mask
+from posterity.distributions.expected import expect
 from posterity.evidence.group_noises import GivenPrior
 from posterity.evidence.group_variances import count_flat
 from posterity.evidence.groups import EtaScale, GroupSample, SharedPrior
@@ -350,7 +351,7 @@ class GroupedPosterior:
         if self.sites is None:
             return mean
         moments = np.array([mean]), np.array([leverage])
-        return float(self.sites.predictive(*moments, of_mean=False).mean()[0])
+        return float(expect(self.sites.predictive(*moments, of_mean=False))[0])
 
     def reading(self) -> PriorAndNoise:
         """The prior and noise that predictions use: those of the last update, or of all rows."""
