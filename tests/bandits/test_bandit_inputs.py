@@ -140,9 +140,6 @@ BAD: list[tuple[str, type[Exception], Change]] = [
     ("reward is nan", ValueError, lambda b: b.learn_one([1.0], "a", np.nan)),
     ("yes and no as 1 and 0", ValueError, lambda b: b.learn_one([1.0], "a", "yes")),
     ("has no features", ValueError, lambda b: b.decide(None)),
-    ("has no features", ValueError, lambda b: b.decide({})),
-    ("has no features", ValueError, lambda b: b.decide(np.empty(0))),
-    ("has no features", ValueError, lambda b: b.decide(np.empty((3, 0)))),
     ("must be a finite", ValueError, lambda b: b.learn_one([1.0], "a", np.inf)),
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a", "b"], [1.0])),
     ("one of each", ValueError, lambda b: b.learn([[1.0]], ["a"], [1.0, 2.0])),
@@ -187,6 +184,12 @@ BAD: list[tuple[str, type[Exception], Change]] = [
         lambda b: b.merge(Bandit(arms=["a", "b"]).learn([[1.0, 2.0]], ["a"], [1.0])),
     ),
 ]
+
+
+@pytest.mark.parametrize("context", [None, [], {}, np.empty(0), np.empty((3, 0))], ids=str)
+def test_first_contexts_without_features_are_told_what_to_give(context: Any) -> None:
+    with pytest.raises(ValueError, match=r"has no features: .* as in \[1.0\]"):
+        Bandit(arms=["a", "b"]).decide(context)
 
 
 @pytest.mark.parametrize(("message", "kind", "change"), BAD, ids=[message for message, *_ in BAD])

@@ -378,7 +378,7 @@ def freeze(model: Any) -> bytes:
     try:
         return dumps(getattr(model, "model_", model))
     except (TypeError, ValueError):
-        return pickle.dumps(model)
+        return pickle.dumps(copy.deepcopy(model))  # in which nothing waits to be copied
 
 
 def discover() -> set[type]:
