@@ -48,7 +48,9 @@ def read_float(value: Any) -> float:
     except OverflowError:
         raise ValueError("the value is a whole number beyond 1.8e308, the largest float") from None
     except TypeError:
-        raise TypeError(f"{value!r} is not a number: give one number") from None
+        # The check of estimators of scikit-learn looks for these words.
+        said = "give one number; the argument must be a string or a real number"
+        raise TypeError(f"{value!r} is not a number: {said}") from None
 
 
 def read_floats(values: Any, name: str) -> Array:
