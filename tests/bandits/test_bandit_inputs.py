@@ -281,3 +281,8 @@ def test_features_of_arms_by_name() -> None:
         Bandit(**how).add_arm("c")
     with pytest.raises(ValueError, match='sharing="all" only'):
         Bandit(arms=["a", "b"], arm_features={"a": [1.0], "b": [0.0]}).arms_  # noqa: B018
+
+
+def test_text_for_one_reward_is_named_without_a_place() -> None:
+    with pytest.raises(ValueError, match="not a number: 'yes' is text"):
+        Bandit(arms=["a", "b"]).learn_one([1.0], "a", "yes")

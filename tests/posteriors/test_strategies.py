@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from posterity.likelihoods import Bernoulli
 from posterity.noise import KnownNoise
 from posterity.posteriors import LinearPosterior
 from posterity.posteriors._site_rows import learn_each_row, learn_rows, make_site_rows
+from posterity.posteriors.strategies import Strategies
 from posterity.priors import GaussianPrior
 from posterity.sparse import DiagonalLinearRegression
 
@@ -172,6 +174,30 @@ def test_a_row_that_some_members_learned_is_learned_by_all() -> None:
     posterior: Any = model._posterior
     counts = {one.n_observations for one in posterior.hypotheses.members}
     assert counts == {52.0}
+
+
+def test_an_interrupt_before_weights_are_learned_leaves_none_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(52, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=52)
+    model = BayesianLinearRegression(forgetting="adaptive")
+    for x, target in zip(X[:51], y[:51], strict=True):
+        model.learn_one(x, target)
+    twin = copy.deepcopy(model).learn_one(X[51], y[51])
+    read, interrupts = Strategies.n_waiting.fget, iter([KeyboardInterrupt])  # type: ignore[attr-defined]
+
+    def interrupted(self: Any) -> Any:
+        for interrupt in interrupts:
+            raise interrupt
+        return read(self)
+
+    monkeypatch.setattr(Strategies, "n_waiting", property(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_one(X[51], y[51])
+    assert np.array_equal(model.predict(X), twin.predict(X))
+    assert model.log_evidence_ == twin.log_evidence_
 
 
 def test_levels_join() -> None:

@@ -115,12 +115,12 @@ cdef class AveragePath(WeighedPath):
         self.told_apart = {}
         try:
             self._learn_each(members, row[0], y, -1.0)
+            self._learn_weights(members)
         except BaseException:
-            if members[0].n_observations > count:  # learned by some: then by all
+            if members[0].n_observations > count:  # learned by some: then by all; and weights are kept last
                 self._learn_each(members, row[0], y, count)
                 self._learn_weights(members)
             raise
-        self._learn_weights(members)
         return True
 
     cdef int _learn_each(self, tuple members, row, double y, double count) except -1:

@@ -157,9 +157,8 @@ def _read_each(values: NDArray[Any], name: str) -> Array:
         try:
             floats[place] = read_float(value)
         except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"{name} has a value that is not a number: in {_describe(place)}, {error}"
-            ) from None
+            where = f"in {_describe(place)}, " if place else ""
+            raise type(error)(f"{name} has a value that is not a number: {where}{error}") from None
     return floats
 
 
