@@ -127,3 +127,15 @@ def test_hurdles_of_tweedie_amounts_are_learned_by_rows() -> None:
     model = learn(Hurdle(Tweedie(1.5)), X, WITH_ZEROS)
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_row_that_leads_alone_does_not_move_the_parameter_far_away() -> None:
+    """One of six rows lies far from the others: what these say there is rounding."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(6, 1))
+    mean = np.exp(0.3 + 0.6 * X[:, 0])
+    y = rng.gamma(2.0, mean / 2.0)
+    model = BayesianGeneralizedLinear(Gamma()).fit(X, y)
+    assert model.log_evidence_ == pytest.approx(learn(Gamma(), X, y).log_evidence_, abs=0.3)
+    low, high = model.predict_interval(X[:1])[0]
+    assert 0.2 < low < y[0] < high < 4.0

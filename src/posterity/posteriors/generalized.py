@@ -64,6 +64,8 @@ MOST_ROWS_AT_ONCE = 100
 MOST_ROUNDS, FEW_ROUNDS, NEARLY, FOR_NOW, NO_LONGER = 20, 3, 0.3, 0.15, 1.0
 # Rows that come together whose parameters are found at nodes: more of them are nearly Gaussian.
 MOST_AT_NODES = 400
+# Share of what is known of a row's eta that it told itself, beyond which the rest is rounding.
+MOST_LED, TINY = 0.98, 1e-290
 
 
 @dataclass(frozen=True)
@@ -532,8 +534,10 @@ class GeneralizedPosterior(CorrectsSkewness):
                 break  # averages have run away: the last ones are kept
             trial, fit = tried
             sites = fit.fitted.sites
-            # Equal rows are others to each other.
+            # Equal rows are others to each other. One that leads alone leaves nothing but rounding.
             precision = sites.precision / np.maximum(rows.weights, 1.0)
+            variance = np.maximum(trial.inner.linear_moments(rows.X)[1], TINY)
+            precision = np.minimum(precision, MOST_LED / variance)
             rows_without = trial._believe(rows, precision, precision * sites.target)
             last, (near, integrate) = near, phi.learn_together(self.likelihood, near, rows_without)
             trial._settle(near, phi)
