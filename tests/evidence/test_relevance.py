@@ -91,14 +91,14 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
         X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
     y = X @ [0.7, 0.0, 0.3, 0.0, 0.0] + rng.normal(size=40)
     evidence = evidence_of(make_factor(X, y, intercept=True), noise)
-    logs, variances = [], []
-    for background in range(len(BACKGROUNDS)):
-        for slab in range(len(SLABS)):
-            sets = every_set(5, background, slab)
-            logs.append(evidence.log_posterior(evidence.solve(sets)))
-            inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
-            variances.append(evidence.variances[background] + inside * np.exp(SLABS[slab]))
-    log_weights, shares = np.concatenate(logs), np.concatenate(variances)
+    sets = every_set(5, 0, 0)
+    places = np.indices((len(BACKGROUNDS), len(SLABS), len(sets.members))).reshape(3, -1)
+    sets = FeatureSets(sets.members[places[2]], *places[:2])
+    log_weights = evidence.log_posterior(evidence.solve(sets))
+    inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
+    shares = evidence.variances[sets.background][:, None] + inside * np.exp(
+        SLABS[sets.slab][:, None]
+    )
     shares = 1.0 / (1.0 + 40.0 * shares)  # of each coefficient, left to the prior
     expected = np.exp(log_weights - logsumexp(log_weights)) @ shares
     walk = sample_sets(evidence, 2000)

@@ -36,6 +36,7 @@ cdef extern from "posterity_relevance.h" nogil:
         double *whitened
         double *inner
         double *gains
+        double *pulls
         bitgen_t *random
         Py_ssize_t *members
         Py_ssize_t *sizes
@@ -80,9 +81,9 @@ cdef class SetWalkers:
         w.log_priors[0], w.log_priors[1] = self._read(log_priors[0], (b,)), self._read(log_priors[1], (len(slabs),))
         w.known, w.shape = evidence.known, evidence.shape
         w.full_energy, w.smallest_energy = evidence.full_energy, evidence.smallest_energy
-        w.low, w.mean, w.whitened = self._make((most, most)), self._make(most), self._make(most)
-        w.inner, w.gains = self._make((most, m + most)), self._make(max(m, rank))
-        w.rates, w.uniforms = self._make((count + 1, m)), self._make((3, count))
+        w.low, w.mean, w.whitened = self._make(most * most), self._make(most), self._make(most)
+        w.inner, w.gains, w.pulls = self._make(most * (m + most)), self._make(m), self._make(m)
+        w.rates, w.uniforms = self._make(count * m), self._make(3 * count)
         w.random = <bitgen_t *>PyCapsule_GetPointer(random.capsule, "BitGenerator")
         w.rows = <double **>calloc(b * m, sizeof(double *))
         self.members, self.sizes = np.zeros((count, most), dtype=np.intp), np.zeros(count, dtype=np.intp)
@@ -105,10 +106,11 @@ cdef class SetWalkers:
                 free(self.walk.rows[i])
             free(self.walk.rows)
 
-    cdef double *_make(self, shape) except NULL:
-        room = np.empty(shape)
+    cdef double *_make(self, Py_ssize_t size) except NULL:
+        """Room for numbers, and whole vectors of them."""
+        room = np.empty(size + 15)
         self.kept.append(room)
-        return <double *>cnp.PyArray_DATA(room)
+        return <double *>cnp.PyArray_DATA(room) + ((-(<Py_ssize_t>cnp.PyArray_DATA(room)) // 8) & 7)
 
     cdef const double *_read(self, values, tuple shape) except NULL:
         values = np.ascontiguousarray(values, dtype=np.float64)

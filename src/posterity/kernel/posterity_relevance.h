@@ -11,6 +11,8 @@
 
 #include <numpy/random/bitgen.h>
 
+#include "posterity_lanes.h"
+
 #define PK_SMALLEST_RATE 1e-300
 
 typedef struct {
@@ -27,7 +29,8 @@ typedef struct {
     double known, shape, full_energy, smallest_energy;
     double **rows;                       /* (backgrounds, m) those of H, NULL until they are first needed */
     double *low, *mean, *whitened;       /* (most, most), (most) and (most): of the set that was solved last */
-    double *inner, *gains;               /* (most, m + most) and (m): room */
+    double *inner;                       /* (most, m + most) room */
+    double *gains, *pulls;               /* (m) room for whole vectors */
     bitgen_t *random;
     ptrdiff_t count;                     /* walkers; of each: */
     ptrdiff_t *members, *sizes;          /* (count, most) in any order, and how many */
@@ -121,11 +124,18 @@ static int pk_solve_set(pk_walk *w, pk_set *set)
     return 0;
 }
 
+/* Copies numbers (n), followed by 0 up to the end of a vector. */
+static double *pk_fill_vectors(double *to, const double *from, ptrdiff_t n)
+{
+    for (ptrdiff_t j = n; j % PK_LANES; j++)
+        to[j] = 0.0;
+    return memcpy(to, from, (size_t)n * sizeof(double));
+}
+
 /* What each feature adds to the log evidence when it is put into the set that was solved last, or taken out. */
-static const double *pk_find_gains(pk_walk *w, const pk_set *set)
+static void pk_find_gains(pk_walk *w, const pk_set *set)
 {
     const ptrdiff_t m = w->m, k = set->size, width = m + k;
-    const double *lengths = w->lengths + set->background * m, *products = w->products + set->background * m;
     double kappa = exp(w->slabs[set->slab]), now = pk_fit_energy(w, set->energy);
     /* The rows of H, and of 1, divided by the root of the set's precision. */
     for (ptrdiff_t i = 0; i < k; i++) {
@@ -140,16 +150,21 @@ static const double *pk_find_gains(pk_walk *w, const pk_set *set)
         for (ptrdiff_t j = 0; j < width; j++)
             row[j] *= inverse;
     }
-    for (ptrdiff_t j = 0; j < m; j++) {
-        double s = lengths[j], q = products[j];
-        for (ptrdiff_t i = 0; i < k; i++) {
-            double one = w->inner[i * width + j];
-            s -= one * one;
-            q -= w->whitened[i] * one;
+    double *lengths = pk_fill_vectors(w->gains, w->lengths + set->background * m, m);
+    double *pulls = pk_fill_vectors(w->pulls, w->products + set->background * m, m);
+    for (ptrdiff_t i = 0; i < k; i++) {
+        const double *one = w->inner + i * width, off = w->whitened[i];
+        for (ptrdiff_t j = 0; j < m; j++) {
+            lengths[j] -= one[j] * one[j];
+            pulls[j] -= off * one[j];
         }
-        s = kappa * fmax(s, 0.0);
-        double lower = fmax(set->energy - q * q * kappa / (1.0 + s), w->smallest_energy);
-        w->gains[j] = pk_fit_energy(w, lower) - now - 0.5 * log1p(s);
+    }
+    for (ptrdiff_t j = 0; j < m; j += PK_LANES) {
+        pk_vector *gain = (pk_vector *)(w->gains + j), q = *(pk_vector *)(pulls + j), zero = {0};
+        pk_vector grown = 1.0 + kappa * pk_max(*gain, zero);
+        pk_vector lower = pk_max(set->energy - q * q * kappa / grown, zero + w->smallest_energy);
+        pk_vector fit = w->known > 0.0 ? -0.5 * w->known * lower : -w->shape * pk_log(lower);
+        *gain = fit - now - 0.5 * pk_log(grown);
     }
     for (ptrdiff_t i = 0; i < k; i++) {
         double spread = 0.0;
@@ -158,22 +173,27 @@ static const double *pk_find_gains(pk_walk *w, const pk_set *set)
         w->gains[set->members[i]] = pk_fit_energy(w, set->energy + w->mean[i] * w->mean[i] / spread) - now
             + 0.5 * (w->slabs[set->slab] - log(spread));
     }
-    return w->gains;
 }
 
-/* Of the set that was solved last, o / (1 + o) of each feature, o the odds of the changed posterior; and their sum. */
-static double pk_find_rates(pk_walk *w, const pk_set *set, double *rates)
+/* Puts o / (1 + o) of each feature in the place of gains, o the odds of the set that was solved last and then changed;
+ * returns their sum. */
+static double pk_find_rates(pk_walk *w, const pk_set *set)
 {
-    const double *prior = w->log_sizes + set->size, *gains = pk_find_gains(w, set);
-    double total = 0.0;
+    const double *prior = w->log_sizes + set->size;
+    const pk_vector none = {0};
+    double *gains = w->gains, total = 0.0;
+    pk_find_gains(w, set);
     for (ptrdiff_t j = 0; j < w->m; j++)
-        rates[j] = gains[j] + prior[1] - prior[0];
+        w->pulls[j] = prior[1] - prior[0];
     for (ptrdiff_t i = 0; i < set->size; i++)
-        rates[set->members[i]] = gains[set->members[i]] + prior[-1] - prior[0];
-    for (ptrdiff_t j = 0; j < w->m; j++) {
-        rates[j] = rates[j] == -INFINITY ? 0.0 : fmax(1.0 / (1.0 + exp(-rates[j])), PK_SMALLEST_RATE);
-        total += rates[j];
+        w->pulls[set->members[i]] = prior[-1] - prior[0];
+    for (ptrdiff_t j = 0; j < w->m; j += PK_LANES) {
+        pk_vector *rate = (pk_vector *)(gains + j), log_odds = *rate + *(pk_vector *)(w->pulls + j);
+        *rate = pk_max(1.0 / (1.0 + pk_exp_any(-log_odds)), none + PK_SMALLEST_RATE);
+        *rate = pk_choose(none, *rate, log_odds == -INFINITY);
     }
+    for (ptrdiff_t j = 0; j < w->m; j++)
+        total += gains[j];
     return total;
 }
 
@@ -199,8 +219,8 @@ static ptrdiff_t pk_draw_feature(pk_walk *w, const pk_set *set, double uniform)
         gains[set->members[i]] = -INFINITY;
     for (ptrdiff_t j = 0; j < w->m; j++)
         largest = fmax(largest, gains[j]);
-    for (ptrdiff_t j = 0; j < w->m; j++)
-        gains[j] = exp(gains[j] - largest);
+    for (ptrdiff_t j = 0; j < w->m; j += PK_LANES)
+        *(pk_vector *)(gains + j) = pk_exp_down(*(pk_vector *)(gains + j) - largest);
     return pk_draw_place(gains, w->m, uniform);
 }
 
@@ -240,16 +260,16 @@ static int pk_flip_all(pk_walk *w)
 {
     const double *uniforms = pk_draw_uniforms(w, 2);
     for (ptrdiff_t i = 0; i < w->count; i++) {
-        double *rates = w->rates + i * w->m, *others = w->rates + w->count * w->m, now = 0.0;
+        double *rates = w->rates + i * w->m, now = 0.0;
         pk_set set = pk_set_of(w, i);
         pk_flip_feature(w, &set, pk_draw_place(rates, w->m, uniforms[i]));
         if (pk_solve_set(w, &set))
             return -1;
-        double then = pk_find_rates(w, &set, others);
+        double then = pk_find_rates(w, &set);
         for (ptrdiff_t j = 0; j < w->m; j++)
             now += rates[j];
         if (uniforms[w->count + i] * then < now) {
-            memcpy(rates, others, (size_t)w->m * sizeof(double));
+            memcpy(rates, w->gains, (size_t)w->m * sizeof(double));
             pk_keep_set(w, i, &set);
         }
     }
@@ -344,7 +364,8 @@ static int pk_move_walkers(pk_walk *w)
         members += set.size;
         if (pk_solve_set(w, &set))
             return -1;
-        pk_find_rates(w, &set, w->rates + i * w->m);
+        pk_find_rates(w, &set);
+        memcpy(w->rates + i * w->m, w->gains, (size_t)w->m * sizeof(double));
     }
     flips += members / w->count / 4;
     for (ptrdiff_t flip = 0; flip < flips; flip++)
