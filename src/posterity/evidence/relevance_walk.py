@@ -73,8 +73,8 @@ def _read_sets(walkers: SetWalkers) -> FeatureSets:
 def _estimate_log_evidence(states: NDArray[np.uint64], heights: Array) -> float:
     """log p(y) = log p(y, A) - log p(A | y), A the states visited before the last rounds.
 
-    The first is a sum over A, the second the share of the last rounds' states that are in A; walkers
-    that meet count once, as some are copies of others.
+    The first is a sum over A, the second the share of the last rounds' states that are in A.
+    Walkers that meet count once, as some are copies of others.
     """
     last = len(states) // 3
     known, first = np.unique(states[:-last], return_index=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -13,7 +15,6 @@ from posterity.evidence.relevance_walk import LOG_PRIORS
 
 # Steps on the grids of background and slab.
 STRIDES = np.array([1, 1, 2, 3, 5, 8])
-PARTS = "members", "background", "slab"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +43,12 @@ def solve(evidence: Evidence, sets: FeatureSets) -> Solved:
 def replace_walkers(solved: Solved, which: Mask, other: Solved) -> Solved:
     """The same with ``other`` in the places ``which`` (K,)."""
 
-    def choose(one: Array, two: Array) -> Array:
+    def choose(name: str) -> Any:
+        one, two = attrgetter(name)(solved), attrgetter(name)(other)
         return np.where(which.reshape(-1, *[1] * (one.ndim - 1)), two, one)
 
-    names = "value", "energy", "mean", "covariance", "rows"
-    sets = FeatureSets(
-        *(choose(getattr(solved.sets, name), getattr(other.sets, name)) for name in PARTS)
-    )
-    return Solved(sets, *(choose(getattr(solved, name), getattr(other, name)) for name in names))
+    sets = FeatureSets(*(choose(f"sets.{name}") for name in ("members", "background", "slab")))
+    return Solved(sets, *map(choose, ("value", "energy", "mean", "covariance", "rows")))
 
 
 def widened(members: Indices, width: int) -> Indices:
