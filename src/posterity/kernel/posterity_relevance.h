@@ -28,7 +28,8 @@ typedef struct {
     const double *log_priors[2];         /* of places on both grids */
     double known, shape, full_energy, smallest_energy;
     double **rows;                       /* (backgrounds, m) those of H, NULL until they are first needed */
-    double *low, *mean, *whitened;       /* (most, most), (most) and (most): of the set that was solved last */
+    /* Of the set that was solved last: root of the precision (most, most), its diagonal inverted, and (most). */
+    double *low, *mean, *whitened;
     double *inner;                       /* (most, m + most) room */
     double *gains, *pulls;               /* (m) room for whole vectors */
     bitgen_t *random;
@@ -106,18 +107,18 @@ static int pk_solve_set(pk_walk *w, pk_set *set)
             for (ptrdiff_t a = 0; a < j; a++)
                 sum -= low[a] * other[a];
             /* What is left of a variance is no smaller than the prior's part, but for rounding. */
-            low[j] = j < i ? sum / other[j] : sqrt(fmax(sum, 0.0) + precision);
+            low[j] = j < i ? sum * other[j] : 1.0 / sqrt(fmax(sum, 0.0) + precision);
         }
         for (ptrdiff_t a = 0; a < i; a++)
             product -= low[a] * w->whitened[a];
-        w->whitened[i] = product / low[i];
-        log_determinant += 2.0 * log(low[i]);
+        w->whitened[i] = product * low[i];
+        log_determinant -= 2.0 * log(low[i]);
     }
     for (ptrdiff_t i = k - 1; i >= 0; i--) {
         double sum = w->whitened[i];
         for (ptrdiff_t a = i + 1; a < k; a++)
             sum -= w->low[a * w->most + i] * w->mean[a];
-        w->mean[i] = sum / w->low[i * w->most + i];
+        w->mean[i] = sum * w->low[i * w->most + i];
     }
     set->energy = pk_find_energy(w, set, precision);
     set->value = pk_fit_energy(w, set->energy) - 0.5 * (log_determinant + (double)k * w->slabs[set->slab]);
@@ -140,7 +141,7 @@ static void pk_find_gains(pk_walk *w, const pk_set *set)
     /* The rows of H, and of 1, divided by the root of the set's precision. */
     for (ptrdiff_t i = 0; i < k; i++) {
         const double *low = w->low + i * w->most;
-        double *row = w->inner + i * width, inverse = 1.0 / low[i];
+        double *row = w->inner + i * width;
         memcpy(row, pk_row_of_set(w, set->background, set->members[i]), (size_t)m * sizeof(double));
         memset(row + m, 0, (size_t)k * sizeof(double));
         row[m + i] = 1.0;
@@ -148,7 +149,7 @@ static void pk_find_gains(pk_walk *w, const pk_set *set)
             for (ptrdiff_t j = 0; j < width; j++)
                 row[j] -= low[a] * w->inner[a * width + j];
         for (ptrdiff_t j = 0; j < width; j++)
-            row[j] *= inverse;
+            row[j] *= low[i];
     }
     double *lengths = pk_fill_vectors(w->gains, w->lengths + set->background * m, m);
     double *pulls = pk_fill_vectors(w->pulls, w->products + set->background * m, m);
@@ -263,6 +264,8 @@ static int pk_flip_all(pk_walk *w)
         double *rates = w->rates + i * w->m, now = 0.0;
         pk_set set = pk_set_of(w, i);
         pk_flip_feature(w, &set, pk_draw_place(rates, w->m, uniforms[i]));
+        if (set.size > w->most) /* its rate is 0, but for rounding */
+            continue;
         if (pk_solve_set(w, &set))
             return -1;
         double then = pk_find_rates(w, &set);
