@@ -113,12 +113,14 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
-@pytest.mark.parametrize(("n", "m"), [(3, 5), (9, 4), (40, 1), (40, 12), (12, 30)])
-def test_walkers_are_those_of_the_twin(noise: Noise, n: int, m: int, make_factor) -> None:
-    X, y, _, _ = problem(n, m, min(m, 3), 4.0, seed=n)
+@pytest.mark.parametrize(
+    ("n", "m", "k"), [(3, 5, 3), (9, 4, 3), (40, 1, 1), (40, 12, 3), (12, 30, 3), (90, 25, 18)]
+)
+def test_walkers_are_those_of_the_twin(noise: Noise, n: int, m: int, k: int, make_factor) -> None:
+    X, y, _, _ = problem(n, m, k, 20.0, seed=n)
     evidence = evidence_of(make_factor(X[:n], y[:n], intercept=False), noise, intercept=False)
     numbers, its = np.random.default_rng(1), np.random.default_rng(1)
-    longest = min(evidence.most, 4)
+    longest = min(evidence.most, max(4, k))
     walkers = SetWalkers(evidence, SLABS, LOG_PRIORS, numbers.bit_generator, 6, longest)
     solved = twin.start_walkers(evidence, 6, longest, its)
     for _ in range(6):

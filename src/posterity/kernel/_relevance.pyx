@@ -53,9 +53,9 @@ cdef extern from "posterity_relevance.h" nogil:
 cdef class SetWalkers:
     """Walkers that draw sets of strong features from their posterior.
 
-    ``evidence`` has the data (:class:`posterity.evidence.relevance_state.Evidence`), ``slabs`` (s,) are log variances, and
-    ``log_priors`` those of the places on the grids of background and slab. ``random`` is a bit generator, ``count`` how many
-    walkers there are, and ``longest`` the size up to which the sets of half of them are grown at the start.
+    ``evidence`` has the data (:class:`posterity.evidence.relevance_state.Evidence`), ``slabs`` (s,) are log variances,
+    and ``log_priors`` those of the places on the grids of background and slab. ``random`` is a bit generator, ``count``
+    how many walkers there are, and ``longest`` the size up to which the sets of half of them are grown at the start.
     """
 
     cdef pk_walk walk

@@ -1,6 +1,6 @@
 /* Walkers over sets of strong features, which draw them from their posterior: what a set is worth, and steps that leave
- * the posterior as it is. evidence/relevance_state.py has the formulas, and tests/oracles/twins/relevance.py the twin, which
- * takes each step of all walkers at once: so here each draws its random numbers before the walkers take theirs. */
+ * the posterior as it is. The formulas are in evidence/relevance_state.py, the twin in tests/oracles/twins/relevance.py.
+ * The twin takes each step of all walkers at once: so a step draws the random numbers of all before the first takes it. */
 #ifndef POSTERITY_RELEVANCE_H
 #define POSTERITY_RELEVANCE_H
 
