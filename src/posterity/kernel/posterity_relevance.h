@@ -330,11 +330,9 @@ static int pk_start_walk(pk_walk *w, ptrdiff_t longest)
     for (int grid = 0; grid < 2; grid++) {
         const double *uniforms = pk_draw_uniforms(w, 1), *logs = w->log_priors[grid];
         for (ptrdiff_t i = 0; i < w->count; i++) {
-            double total = 0.0, sum = 0.0;
+            double sum = 0.0;
             ptrdiff_t place = 0, n = w->n_places[grid];
-            for (ptrdiff_t j = 0; j < n; j++)
-                total += exp(logs[j]);
-            while (place < n - 1 && (sum += exp(logs[place])) <= uniforms[i] * total)
+            while (place < n - 1 && (sum += exp(logs[place])) <= uniforms[i]) /* of all it is 1 */
                 place++;
             w->places[2 * i + grid] = !grid && i % 2 == 0 ? 0 : place;
         }
