@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from sklearn.linear_model import LassoCV
+from twins import relevance as twin
 
 from posterity import BayesianLinearRegression
 from posterity.evidence import Relevance
 from posterity.evidence.relevance import _make_evidence
-from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, FeatureSets, widened
-from posterity.evidence.relevance_walk import sample_sets
+from posterity.evidence.relevance_state import BACKGROUNDS, SLABS, Evidence, FeatureSets
+from posterity.evidence.relevance_walk import LOG_PRIORS, sample_sets
 from posterity.factor import Factor
+from posterity.kernel import SetWalkers
 from posterity.noise import KnownNoise, LearnedNoise, Noise
 from posterity.posteriors import LinearPosterior
 from posterity.priors import GaussianPrior
@@ -33,7 +35,7 @@ def evidence_of(data: Factor, noise: Noise, *, intercept: bool = True) -> Eviden
 
 def every_set(m: int, background: int, slab: int) -> FeatureSets:
     members = [some for k in range(m + 1) for some in combinations(range(m), k)]
-    rows = [widened(np.array([some], dtype=np.intp).reshape(1, -1), m) for some in members]
+    rows = [twin.widened(np.array([some], dtype=np.intp).reshape(1, -1), m) for some in members]
     count = len(members)
     return FeatureSets(np.concatenate(rows), np.full(count, background), np.full(count, slab))
 
@@ -67,7 +69,7 @@ def test_the_evidence_of_a_set_is_that_of_its_posterior(
         factor.merge(data)
         expected.append(LinearPosterior(belief, noise, False, prior, factor).log_evidence)
     assert solved.value - solved.value[0] == pytest.approx(np.array(expected) - expected[0])
-    gains = evidence.compute_gains(solved)
+    gains = twin.compute_gains(evidence, twin.solve(evidence, sets))
     sizes = [frozenset(members[members >= 0]) for members in sets.members]
     for row, members in enumerate(sizes):
         if len(members) > evidence.most - 1:
@@ -89,14 +91,14 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
         X[:, 1] = 0.95 * X[:, 0] + 0.3 * X[:, 1]
     y = X @ [0.7, 0.0, 0.3, 0.0, 0.0] + rng.normal(size=40)
     evidence = evidence_of(make_factor(X, y, intercept=True), noise)
-    logs, variances = [], []
-    for background in range(len(BACKGROUNDS)):
-        for slab in range(len(SLABS)):
-            sets = every_set(5, background, slab)
-            logs.append(evidence.log_posterior(evidence.solve(sets)))
-            inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
-            variances.append(evidence.variances[background] + inside * np.exp(SLABS[slab]))
-    log_weights, shares = np.concatenate(logs), np.concatenate(variances)
+    sets = every_set(5, 0, 0)
+    places = np.indices((len(BACKGROUNDS), len(SLABS), len(sets.members))).reshape(3, -1)
+    sets = FeatureSets(sets.members[places[2]], *places[:2])
+    log_weights = evidence.log_posterior(evidence.solve(sets))
+    inside = (sets.members[:, :, None] == np.arange(5)).any(axis=1)
+    shares = evidence.variances[sets.background][:, None] + inside * np.exp(
+        SLABS[sets.slab][:, None]
+    )
     shares = 1.0 / (1.0 + 40.0 * shares)  # of each coefficient, left to the prior
     expected = np.exp(log_weights - logsumexp(log_weights)) @ shares
     walk = sample_sets(evidence, 2000)
@@ -108,6 +110,29 @@ def test_walkers_are_where_enumeration_says(noise: Noise, correlated: bool, make
     found = (1.0 / (1.0 + 40.0 * variances)).mean(axis=0)
     assert found == pytest.approx(expected, abs=0.05)
     assert walk.log_evidence == pytest.approx(logsumexp(log_weights), abs=0.3)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+@pytest.mark.parametrize(
+    ("n", "m", "k"), [(3, 5, 3), (9, 4, 3), (40, 1, 1), (40, 12, 3), (12, 30, 3), (90, 25, 18)]
+)
+def test_walkers_are_those_of_the_twin(noise: Noise, n: int, m: int, k: int, make_factor) -> None:
+    X, y, _, _ = problem(n, m, k, 20.0, seed=n)
+    evidence = evidence_of(make_factor(X[:n], y[:n], intercept=False), noise, intercept=False)
+    numbers, its = np.random.default_rng(1), np.random.default_rng(1)
+    longest = min(evidence.most, max(4, k))
+    walkers = SetWalkers(evidence, SLABS, LOG_PRIORS, numbers.bit_generator, 6, longest)
+    solved = twin.start_walkers(evidence, 6, longest, its)
+    for _ in range(6):
+        states, heights = walkers.move(1)
+        solved = twin.move(evidence, solved, its)
+        np.testing.assert_array_equal(walkers.places.T, [solved.sets.background, solved.sets.slab])
+        sets = [set(some[:size]) for some, size in zip(walkers.members, walkers.sizes, strict=True)]
+        assert sets == [set(some[some >= 0]) for some in solved.sets.members]
+        value = solved.value + evidence.log_prior(solved.sets)
+        np.testing.assert_allclose(heights[0], value, rtol=1e-8, atol=1e-8)
+        assert len(np.unique(states)) == len(np.unique(heights.round(7)))
+    assert numbers.random() == its.random()
 
 
 @pytest.mark.parametrize("ratio", [10.0, 1000.0])

@@ -11,15 +11,14 @@ C_0 = I + tau A A', what is left needs only the rows of H = A'C_0^-1 A that belo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from scipy.special import betaln, log_expit
 
-from posterity.aliases import Array, Indices, Mask
+from posterity.aliases import Array, Indices
 from posterity.noise import Noise
 
 # Background: log of the signal variance of all features together, over the noise's. Slab: the log
@@ -55,42 +54,13 @@ class FeatureSets:
         """Return some of the sets, or some of them several times."""
         return type(self)(self.members[which], self.background[which], self.slab[which])
 
-    def replace_rows(self, which: Mask, other: Self) -> Self:
-        """Return the sets, with ``other`` in the places ``which`` (K,)."""
-        width = max(self.members.shape[1], other.members.shape[1])
-        mine, others = widened(self.members, width), widened(other.members, width)
-        return type(self)(
-            np.where(which[:, None], others, mine),
-            np.where(which, other.background, self.background),
-            np.where(which, other.slab, self.slab),
-        )
-
-    def flip_features(self, features: Indices) -> Self:
-        """Add one feature to each set (K,), or remove it where it is in; -1: leave the set."""
-        present = (self.members == features[:, None]) & (features >= 0)[:, None]
-        members = np.where(present, -1, self.members)
-        enters = np.where((features >= 0) & ~present.any(axis=1), features, -1)
-        members = np.concatenate([members, enters[:, None]], axis=1)
-        # Those that are there first; columns that nobody needs go.
-        order = np.argsort(members < 0, axis=1, kind="stable")
-        members = members[np.arange(len(members))[:, None], order]
-        width = int((members >= 0).sum(axis=1).max(initial=0))
-        return type(self)(members[:, :width], self.background, self.slab)
-
-
-def widened(members: Indices, width: int) -> Indices:
-    """Sets (K, k) with room for ``width`` members."""
-    room = np.full((len(members), width - members.shape[1]), -1, dtype=np.intp)
-    return np.concatenate([members, room], axis=1)
-
 
 @dataclass(frozen=True, eq=False)
 class SolvedSets:
     """Posteriors and values of K feature sets.
 
     ``value`` (K,) is the log evidence up to a constant, ``energy`` (K,) 2 b_n; the slab's part of
-    the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise; ``rows``
-    (K, k, m) are those of H.
+    the members has a ``mean`` (K, k) and a ``covariance`` (K, k, k) in units of the noise.
     """
 
     sets: FeatureSets
@@ -98,7 +68,6 @@ class SolvedSets:
     energy: Array
     mean: Array
     covariance: Array
-    rows: Array
 
     def take(self, which: Indices) -> Self:
         """Return some of the sets, or some of them several times."""
@@ -108,34 +77,6 @@ class SolvedSets:
             self.energy[which],
             self.mean[which],
             self.covariance[which],
-            self.rows[which],
-        )
-
-    def replace_rows(self, which: Mask, other: Self) -> Self:
-        """Return the sets, with ``other`` in the places ``which`` (K,)."""
-        if which.all():
-            return other
-        width = max(self.mean.shape[1], other.mean.shape[1])
-        mine, others = self._widened(width), other._widened(width)
-        one, two = (name[..., None] for name in (which, which[:, None]))
-        return type(self)(
-            mine.sets.replace_rows(which, others.sets),
-            np.where(which, others.value, mine.value),
-            np.where(which, others.energy, mine.energy),
-            np.where(one, others.mean, mine.mean),
-            np.where(two, others.covariance, mine.covariance),
-            np.where(two, others.rows, mine.rows),
-        )
-
-    def _widened(self, width: int) -> Self:
-        room = width - self.mean.shape[1]
-        if not room:
-            return self
-        return replace(
-            self,
-            mean=np.pad(self.mean, ((0, 0), (0, room))),
-            covariance=np.pad(self.covariance, ((0, 0), (0, room), (0, room))),
-            rows=np.pad(self.rows, ((0, 0), (0, room), (0, 0))),
         )
 
 
@@ -163,7 +104,6 @@ class Evidence:
     lengths: Array  # (b, m) the diagonal of H
     products: Array  # (b, m) A'C_0^-1 z
     log_sizes: Array  # (most + 2,) prior of one set of this size
-    rows: Rows  # of H, by background and feature
 
     @classmethod
     def of(
@@ -208,7 +148,6 @@ class Evidence:
             kept @ np.square(directions),
             (kept * projections) @ directions,
             _compute_log_size_prior(most, m),
-            Rows.empty(len(BACKGROUNDS) * m, m),
         )
 
     @property
@@ -244,95 +183,28 @@ class Evidence:
         return solved.value + self.log_prior(solved.sets)
 
     def solve(self, sets: FeatureSets) -> SolvedSets:
-        """Evaluate, O(K k^2 (k + m))."""
+        """Evaluate, O(K k^2 (k + r))."""
         there = sets.members >= 0
         members = np.where(there, sets.members, 0)
-        rows = self._get_rows(sets)
+        kept = self.left[sets.background]
+        columns = self.directions.T[members] * there[:, :, None]
         precisions = np.exp(-SLABS[sets.slab])
-        count, k = members.shape
-        walkers, places = np.arange(count)[:, None, None], np.arange(k)[:, None]
-        gram = rows[walkers, places, members[:, None, :]] * there[:, None, :]
-        gram[:, np.arange(k), np.arange(k)] += np.where(there, precisions[:, None], 1.0)
+        gram = (columns * kept[:, None, :]) @ columns.transpose(0, 2, 1)
+        k = np.arange(members.shape[1])
+        gram[:, k, k] += np.where(there, precisions[:, None], 1.0)
         covariance = np.linalg.inv(gram).astype(np.float64, copy=False)
         product = self.products[sets.background[:, None], members] * there
         mean = (covariance @ product[:, :, None])[:, :, 0]
         # Not by the members' explained squares: an almost perfect fit would leave no digits.
-        left = self.projections - (mean[:, None, :] @ self.directions.T[members])[:, 0]
-        energy = np.sum(self.left[sets.background] * np.square(left), axis=1)
+        left = self.projections - (mean[:, None, :] @ columns)[:, 0]
+        energy = np.sum(kept * np.square(left), axis=1)
         energy += precisions * np.square(mean).sum(axis=1) + self.full_energy
         energy = np.maximum(energy, self.smallest_energy)
         log_determinant = self.log_determinants[sets.background] + np.linalg.slogdet(gram)[1]
         log_determinant += sets.sizes * SLABS[sets.slab]
         value = self.fit(energy) - 0.5 * log_determinant
         covariance = np.where(there[:, None, :], covariance, 0.0)
-        return SolvedSets(sets, value, energy, mean, covariance, rows)
-
-    def compute_gains(self, solved: SolvedSets) -> Array:
-        """(K, m) what each feature adds to the log evidence when it is put in, or taken out."""
-        sets, rows = solved.sets, solved.rows
-        kappa = np.exp(SLABS[sets.slab])[:, None]
-        name_bad_rows: Array = solved.covariance @ rows
-        s = np.maximum(self.lengths[sets.background] - np.sum(rows * name_bad_rows, axis=1), 0.0)
-        q = self.products[sets.background] - (solved.mean[:, None, :] @ rows)[:, 0]
-        energy = solved.energy[:, None]
-        lower = np.maximum(energy - q * q * kappa / (1.0 + kappa * s), self.smallest_energy)
-        gains = self.fit(lower) - self.fit(energy) - 0.5 * np.log1p(kappa * s)
-        walker, place = np.nonzero(sets.members >= 0)
-        spread = solved.covariance[walker, place, place]
-        energy = solved.energy[walker]
-        out = self.fit(energy + np.square(solved.mean[walker, place]) / spread) - self.fit(energy)
-        out += 0.5 * (SLABS[sets.slab[walker]] - np.log(spread))
-        gains[walker, sets.members[walker, place]] = out
-        return gains
-
-    def compute_prior_gains(self, sets: FeatureSets) -> Array:
-        """(K, m) what the same adds to the log prior."""
-        sizes = sets.sizes
-        now = self.log_sizes[sizes]
-        gains = np.repeat((self.log_sizes[sizes + 1] - now)[:, None], self.lengths.shape[1], axis=1)
-        walker, place = np.nonzero(sets.members >= 0)
-        out = self.log_sizes[np.maximum(sizes - 1, 0)] - now
-        gains[walker, sets.members[walker, place]] = out[walker]
-        return gains
-
-    def _get_rows(self, sets: FeatureSets) -> Array:
-        """(K, k, m) rows of H; each is computed once."""
-        there = sets.members >= 0
-        keys = sets.background[:, None] * self.lengths.shape[1] + sets.members
-        return self.rows.read(np.where(there, keys, -1), self._get_row)
-
-    def _get_row(self, keys: Indices) -> Array:
-        background, features = np.divmod(keys, self.lengths.shape[1])
-        return (self.directions[:, features] * self.left[background].T).T @ self.directions
-
-
-@dataclass(eq=False)
-class Rows:
-    """Rows (m,) by number, each made when it is first asked for; number -1 is 0."""
-
-    places: Indices  # of each number in ``table``, -1 where it is not there
-    table: Array
-    used: int = 1
-
-    @classmethod
-    def empty(cls, count: int, m: int) -> Self:
-        """Return a cache of ``count`` places, all empty, and one more for -1."""
-        places = np.full(count + 1, -1, dtype=np.intp)
-        places[-1] = 0
-        return cls(places, np.zeros((64, m)))
-
-    def read(self, keys: Indices, make: Callable[[Indices], Array]) -> Array:
-        """Return the entries of ``keys``, an array of any shape."""
-        missing = np.unique(keys[self.places[keys] < 0])
-        if len(missing):
-            if self.used + len(missing) > len(self.table):
-                room = np.zeros((len(self.table) + len(missing), self.table.shape[1]))
-                self.table = np.concatenate([self.table, room])
-            stop = self.used + len(missing)
-            self.table[self.used : stop] = make(missing)
-            self.places[missing] = np.arange(self.used, stop)
-            self.used = stop
-        return self.table[self.places[keys]]
+        return SolvedSets(sets, value, energy, mean, covariance)
 
 
 def _compute_log_size_prior(most: int, m: int) -> Array:

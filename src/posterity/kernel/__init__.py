@@ -81,6 +81,7 @@ from posterity.kernel._paths import (
     look_at_labels,
 )
 from posterity.kernel._policies import judge_rows, moderated_sums
+from posterity.kernel._relevance import SetWalkers
 from posterity.kernel._rounds import Mixing, find_largest_difference, measure_round, mix_moments
 from posterity.kernel._scores import (
     mixture_quantiles,
@@ -126,6 +127,7 @@ __all__ = [
     "RowPath",
     "RunsKernel",
     "RunsPath",
+    "SetWalkers",
     "SitePath",
     "SiteSweeps",
     "SoftmaxPath",
