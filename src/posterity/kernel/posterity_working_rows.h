@@ -65,8 +65,8 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
 
 #define PK_CONSTANT_OF(lane) pk_log_constant(l, y[lane])
 
-/* pk_log_constant in every lane. */
-PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const double *falls)
+/* pk_log_constant in every lane, but for zeros with a reason of their own. */
+PK_INLINE pk_vector pk_plain_constants(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     if (l->code == PK_POISSON)
         return -PK_LOG_GAMMA(y + 1.0);
@@ -79,13 +79,38 @@ PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const 
     return (pk_vector){PK_EACH_LANE(PK_CONSTANT_OF)};
 }
 
-PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
+/* The same with these: a count of 0 adds nothing itself. */
+PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const double *falls)
+{
+    pk_likelihood base = pk_without_zeros(l);
+    if (l->code & PK_INFLATED)
+        return pk_plain_constants(&base, y, falls) - pk_log1p_exp(l->c);
+    return pk_plain_constants(l, y, falls);
+}
+
+PK_INLINE pk_look pk_look_at_plain(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
     if (pk_is_family(l))
         return pk_look_at_family(l, y, eta);
     pk_look look = {.density = pk_log_densities(l, y, eta)};
     pk_all_derivatives(l, y, eta, &look.slope, &look.curvature);
     return look;
+}
+
+PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    if (!(l->code & PK_INFLATED))
+        return pk_look_at_plain(l, y, eta);
+    /* Which reason a zero has turns with eta, too: pk_zeros_derivatives. */
+    pk_likelihood base = pk_without_zeros(l);
+    pk_look look = pk_look_at_plain(&base, y, eta);
+    pk_integers zeros = y == 0.0;
+    pk_vector off = look.density - l->c, e = pk_exp_down(-pk_abs(off)), inverse = 1.0 / (1.0 + e);
+    pk_vector own = pk_choose(inverse, e * inverse, off > 0.0), rest = pk_choose(e, pk_all(1.0), off > 0.0) * inverse;
+    pk_vector bend = pk_max(own * (look.curvature - rest * look.slope * look.slope), pk_all(0.0));
+    pk_vector either = pk_max(look.density, pk_all(l->c)) + pk_log(1.0 + e);
+    return (pk_look){pk_choose(either, look.density, zeros), pk_choose(own * look.slope, look.slope, zeros),
+                     pk_choose(bend, look.curvature, zeros)};
 }
 
 /* Precision of the rows of a Newton step at eta, and that times how far their targets are from it; and the sum of
@@ -117,7 +142,7 @@ static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double
     const double *falls = pk_tabulate_falls(l, room);
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector at = pk_load_some(y, i, n, 0.5);
-        pk_vector density = pk_log_constants(l, at, falls) + pk_log_densities(l, at, pk_load_some(eta, i, n, 0.0));
+        pk_vector density = pk_log_constants(l, at, falls) + pk_look_at(l, at, pk_load_some(eta, i, n, 0.0)).density;
         total += pk_those_of(i, n, density * pk_load_some(weights, i, n, 1.0));
     }
     return pk_sum(total);

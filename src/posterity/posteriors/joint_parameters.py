@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from posterity.aliases import Array
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
@@ -33,8 +34,9 @@ from posterity.posteriors.phi import (
 )
 
 # In standard deviations: the distance of values of t at which averages over three of them are
-# exact to the fifth power, the longest step of all, and the change at which they agree.
-REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
+# exact to the fifth power, the longest step of all, the change at which they agree, and what the
+# next one may be then.
+REACH, LONGEST, AGREED, AHEAD = math.sqrt(3.0), 1.0, 0.03, 0.001
 # In standard deviations before data, where a search does not begin that need not.
 FAR_OUT = 2.0
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
@@ -173,9 +175,17 @@ class JointParameters(ApartFromCoefficients):
         return move(inner, -self.told.cross @ (near.mean - self.mean), lambda: inner)
 
     def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
-        """Return True if nothing is gained by finding it again; or within so many sds."""
-        away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
-        return bool(away.max(initial=0.0) < max(AGREED, within))
+        """Return True if nothing is gained by finding it again; or within so many sds.
+
+        So too where the next change, the ``rate`` times this one, would be nothing.
+        """
+        away = self._measure(last)
+        return away < max(AGREED, within) or (away < 1.0 and rate * away < AHEAD)
+
+    def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
+        """As it was found: steps are those of Newton's method, of which two tell the rate."""
+        away = self._measure(last)
+        return self, replace(steps.lengthen(away)[1], last=(away, away))
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -211,6 +221,11 @@ class JointParameters(ApartFromCoefficients):
         return np.concatenate([moved.T[:, :, None], values], axis=2)
 
     # ---- inner ---------------------------------------------------------------------------------
+
+    def _measure(self, last: Self) -> float:
+        """The largest change, in standard deviations."""
+        away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
+        return float(away.max(initial=0.0))
 
     def _add(self, told: Quadratic, rows: float, times: float = 1.0) -> Self:
         return replace(self, told=self.told.add(told, times), rows=max(self.rows + rows, 0.0))
