@@ -6,6 +6,8 @@
 
 /* Of the gradient: a row's precision where its curvature vanishes. The mode, where gradients balance, stays. */
 #define PK_LEAST_CURVATURE 1e-8
+/* Of the information before, what is rounding. */
+#define PK_ROUNDING_OF_BEND 1e-9
 
 /* As many entries from i on as there are lanes, or as there are left of n; where there is no array, `otherwise`. */
 PK_INLINE pk_vector pk_load_some(const double *array, ptrdiff_t i, ptrdiff_t n, double otherwise)
@@ -148,11 +150,11 @@ static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double
     return pk_sum(total);
 }
 
-/* Sums over k nodes, each times its share, of log densities (n), slopes, curvatures, and of slopes times the node; at
- * eta = mean + sd node. */
+/* Sums over k nodes, each times its share, of log densities (n), slopes and curvatures, at eta = mean + sd node. By parts
+ * a curvature may be negative: not where eta is as good as open, nor where that is rounding. */
 static void pk_average_looks(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean, const double *sd,
-                             ptrdiff_t k, const double *nodes, const double *shares, double *density, double *slope,
-                             double *curvature, double *lean)
+                             ptrdiff_t k, const double *nodes, const double *shares, double vague, double *density,
+                             double *slope, double *curvature)
 {
     double room[PK_FALLS];
     const double *falls = pk_tabulate_falls(l, room);
@@ -169,8 +171,9 @@ static void pk_average_looks(const pk_likelihood *l, ptrdiff_t n, const double *
         }
         pk_store_some(density, i, n, sum.density);
         pk_store_some(slope, i, n, sum.slope);
-        pk_store_some(curvature, i, n, sum.curvature);
-        pk_store_some(lean, i, n, leaning);
+        pk_vector variance = reach * reach, bend = -leaning / pk_max(reach, pk_all(1e-300));
+        pk_integers sure = ((sum.curvature - bend) * variance > PK_ROUNDING_OF_BEND) & (variance < vague);
+        pk_store_some(curvature, i, n, pk_choose(bend, sum.curvature, sure));
     }
 }
 
