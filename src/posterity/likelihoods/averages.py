@@ -110,8 +110,10 @@ def _average_at(
     """
     code, vague = likelihood.compiled, likelihood.vague_variance
     if code is not None and np.ndim(mean) == 1:
-        rows = [np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)]
-        return average_densities(*code, *rows, nodes, shares, vague)
+        at, middle, reach = (
+            np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)
+        )
+        return average_densities(*code, at, middle, reach, nodes, shares, vague)
     eta = mean + sd * nodes[:, None]
     slope, curvature = likelihood.derivatives(y, eta)
     told, bend = shares @ curvature, -((shares * nodes) @ slope) / np.maximum(sd, 1e-300)
