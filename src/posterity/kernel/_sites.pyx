@@ -62,7 +62,7 @@ cdef extern from "posterity_softplus.h" nogil:
 cdef extern from "posterity_working_rows.h" nogil:
     double pk_working_rows(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights, double *precision, double *pull, double *squares)
     void pk_find_digammas(Py_ssize_t n, const double *x, double *digamma, double *trigamma)
-    void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double *density, double *slope, double *curvature, double *lean)
+    void pk_average_looks(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *mean, const double *sd, Py_ssize_t k, const double *nodes, const double *shares, double vague, double *density, double *slope, double *curvature)
     double pk_total_density(const pk_likelihood *l, Py_ssize_t n, const double *y, const double *eta, const double *weights)
 
 
@@ -305,8 +305,8 @@ def total_density(int code, parameters, const double[::1] y, const double[::1] e
 
 
 def average_densities(int code, parameters, const double[::1] y, const double[::1] mean, const double[::1] sd,
-                      const double[::1] nodes, const double[::1] shares):
-    """Averages (4, n) of log p(y | eta), its slope, its curvature, and of the slope times the node.
+                      const double[::1] nodes, const double[::1] shares, double vague):
+    """Averages (n,) of log p(y | eta), its slope and its curvature, which may be negative below a ``vague`` variance.
 
     Over eta = mean + sd node, each node (k,) with its share (k,).
     """
@@ -315,9 +315,9 @@ def average_densities(int code, parameters, const double[::1] y, const double[::
     cdef const double *m = _given(mean, n, "mean")
     cdef const double *s = _given(sd, n, "sd")
     cdef const double *w = _given(shares, k, "shares")
-    out = np.empty((4, n))
+    out = np.empty((3, n))
     cdef double[:, ::1] room = out
     if n > 0 and k > 0:
         with nogil:
-            pk_average_looks(&likelihood, n, &y[0], m, s, k, &nodes[0], w, &room[0, 0], &room[1, 0], &room[2, 0], &room[3, 0])
-    return out
+            pk_average_looks(&likelihood, n, &y[0], m, s, k, &nodes[0], w, vague, &room[0, 0], &room[1, 0], &room[2, 0])
+    return tuple(out)

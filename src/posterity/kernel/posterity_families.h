@@ -21,10 +21,10 @@ typedef struct {
     double cuts[PK_MOST_CUTS]; /* between ratings */
 } pk_likelihood;
 
-/* True of likelihoods that are looked at in all lanes here. */
+/* True of likelihoods that are looked at in all lanes here: all but ratings by the normal distribution. */
 PK_INLINE int pk_is_family(const pk_likelihood *l)
 {
-    return l->code >= PK_GAMMA && l->code <= PK_DIRECTIONS;
+    return l->code >= PK_GAMMA && l->code <= PK_RATINGS && (l->code < PK_RATINGS || l->b == 0.0);
 }
 
 /* Beyond this the square of exp, times that of a shape, overflows. */
@@ -70,6 +70,7 @@ typedef struct {
 #define PK_LOG_GAMMA(x) pk_find_gammas(x).log
 #define PK_FLOOR_OF(lane) floor(x[lane])
 #define PK_FALL_OF(lane) falls[(ptrdiff_t)numbers[lane]]
+#define PK_GAP_OF(lane) pk_log_gap(l, y[lane])
 
 PK_INLINE pk_vector pk_floor(pk_vector x)
 {
@@ -84,10 +85,31 @@ PK_INLINE pk_vector pk_fall(const double *falls, double shape, pk_vector numbers
     return PK_LOG_GAMMA(numbers + 1.0) + PK_LOG_GAMMA(numbers * shape);
 }
 
-/* The same of all numbers up to PK_FALLS, for many amounts; NULL of other likelihoods. */
+/* The cut points below and above a rating, seen from eta. */
+PK_INLINE void pk_find_cuts(const pk_likelihood *l, double y, double eta, double *low, double *high)
+{
+    int level = (int)y;
+    *low = level > 0 ? l->cuts[level - 1] - eta : -INFINITY;
+    *high = level < l->a - 1.0 ? l->cuts[level] - eta : INFINITY;
+}
+
+/* What the width of a rating alone adds to its log density (McCullagh 1980). */
+PK_INLINE double pk_log_gap(const pk_likelihood *l, double y)
+{
+    double low, high;
+    pk_find_cuts(l, y, 0.0, &low, &high);
+    return l->b > 0.0 ? 0.0 : log(-expm1(low - high));
+}
+
+/* The same of all numbers up to PK_FALLS, for many amounts; what widths add, for many ratings; NULL of others. */
 static const double *pk_tabulate_falls(const pk_likelihood *l, double *falls)
 {
     const pk_vector lanes = {PK_EACH_LANE(PK_NUMBER)};
+    if (l->code == PK_RATINGS) {
+        for (int level = 0; level < l->a; level++)
+            falls[level] = pk_log_gap(l, level);
+        return falls;
+    }
     if (l->code != PK_POWER_OF_MEAN || l->b >= 2.0)
         return NULL;
     for (ptrdiff_t number = 0; number < PK_FALLS; number += PK_LANES)
@@ -146,6 +168,10 @@ static pk_vector pk_family_constants(const pk_likelihood *l, pk_vector y, const 
         return lgamma(l->b + 1.0) + lgamma(a) - lgamma(l->b + a) - PK_LOG_GAMMA(y + 1.0) - PK_LOG_GAMMA(l->b - y + 1.0);
     case PK_DIRECTIONS:
         return pk_all(-l->b);
+    case PK_RATINGS: {
+        pk_vector numbers = y;
+        return falls ? (pk_vector){PK_EACH_LANE(PK_FALL_OF)} : (pk_vector){PK_EACH_LANE(PK_GAP_OF)};
+    }
     default:
         return y * (log(a) - log1p(a)) - PK_LOG_GAMMA(y + 1.0);
     }
@@ -209,6 +235,26 @@ PK_INLINE pk_look pk_look_at_directions(const pk_likelihood *l, pk_vector y, pk_
     return look;
 }
 
+/* Ratings by two logistics: of the cut points below and above. */
+PK_INLINE pk_look pk_look_at_ratings(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    pk_vector low, high, zero = {0};
+    for (int lane = 0; lane < PK_LANES; lane++) {
+        double ends[2];
+        pk_find_cuts(l, y[lane], 0.0, ends, ends + 1);
+        low[lane] = ends[0];
+        high[lane] = ends[1];
+    }
+    low -= eta;
+    high -= eta;
+    pk_vector below = pk_exp_down(-pk_abs(low)), above = pk_exp_down(-pk_abs(high));
+    pk_vector both = (1.0 + below) * (1.0 + above), inverse = 1.0 / both;
+    pk_vector more = (1.0 + above) * inverse, less = (1.0 + below) * inverse;
+    return (pk_look){-pk_max(-high, zero) - pk_max(low, zero) - pk_log(both),
+                     pk_choose(less, above * less, high > 0.0) - pk_choose(below * more, more, low > 0.0),
+                     above * less * less + below * more * more};
+}
+
 PK_INLINE pk_look pk_look_at_family(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
     double a = l->a;
@@ -235,6 +281,8 @@ PK_INLINE pk_look pk_look_at_family(const pk_likelihood *l, pk_vector y, pk_vect
         return pk_look_at_clusters(l, y, eta);
     case PK_DIRECTIONS:
         return pk_look_at_directions(l, y, eta);
+    case PK_RATINGS:
+        return pk_look_at_ratings(l, y, eta);
     default:
         return pk_look_at_shares(l, y, eta);
     }

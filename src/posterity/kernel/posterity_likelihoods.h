@@ -45,36 +45,31 @@ PK_INLINE double pk_log_between(double low, double high)
     return more + log1p(-exp(less - more));
 }
 
-/* The cut points below and above a rating, seen from eta. */
-PK_INLINE void pk_find_cuts(const pk_likelihood *l, double y, double eta, double *low, double *high)
-{
-    int level = (int)y;
-    *low = level > 0 ? l->cuts[level - 1] - eta : -INFINITY;
-    *high = level < l->a - 1.0 ? l->cuts[level] - eta : INFINITY;
-}
-
-/* Of ratings (McCullagh 1980). */
+/* Of ratings; those by logistics are looked at in lanes. */
 PK_RARE double pk_rating_density(const pk_likelihood *l, double y, double eta)
 {
     double low, high;
+    if (pk_is_family(l))
+        return pk_family_densities(l, pk_all(y), pk_all(eta))[0];
     pk_find_cuts(l, y, eta, &low, &high);
-    return l->b > 0.0 ? pk_log_between(low, high) : -pk_log1p_exp(-high) - pk_log1p_exp(low);
+    return pk_log_between(low, high);
 }
 
 PK_RARE void pk_rating_derivatives(const pk_likelihood *l, double y, double eta, double *slope, double *curvature)
 {
     double low, high;
-    pk_find_cuts(l, y, eta, &low, &high);
-    if (l->b > 0.0) {
-        double log = PK_LOG_ROOT_2PI + pk_log_between(low, high);
-        double below = exp(-0.5 * low * low - log), above = exp(-0.5 * high * high - log);
-        double bend = (above > 0.0 ? high * above : 0.0) - (below > 0.0 ? low * below : 0.0);
-        *slope = below - above;
-        *curvature = fmin(fmax(*slope * *slope + bend, 0.0), 1.0);
+    if (pk_is_family(l)) {
+        pk_look look = pk_look_at_family(l, pk_all(y), pk_all(eta));
+        *slope = look.slope[0];
+        *curvature = look.curvature[0];
         return;
     }
-    *slope = pk_sigmoid(high) - pk_sigmoid(-low);
-    *curvature = pk_sigmoid(high) * pk_sigmoid(-high) + pk_sigmoid(low) * pk_sigmoid(-low);
+    pk_find_cuts(l, y, eta, &low, &high);
+    double log = PK_LOG_ROOT_2PI + pk_log_between(low, high);
+    double below = exp(-0.5 * low * low - log), above = exp(-0.5 * high * high - log);
+    double bend = (above > 0.0 ? high * above : 0.0) - (below > 0.0 ? low * below : 0.0);
+    *slope = below - above;
+    *curvature = fmin(fmax(*slope * *slope + bend, 0.0), 1.0);
 }
 
 /* The same three of zeros with a reason of their own; see below. */
@@ -101,11 +96,8 @@ PK_INLINE double pk_log_constant(const pk_likelihood *l, double y)
     case PK_STUDENT_T:
     case PK_KINKED:
         return l->c;
-    case PK_RATINGS: {
-        double low, high;
-        pk_find_cuts(l, y, 0.0, &low, &high);
-        return l->b > 0.0 ? 0.0 : log(-expm1(low - high));
-    }
+    case PK_RATINGS:
+        return pk_log_gap(l, y);
     case PK_LOGIT:
     case PK_PROBIT:
         return 0.0;

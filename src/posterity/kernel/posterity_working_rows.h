@@ -6,6 +6,8 @@
 
 /* Of the gradient: a row's precision where its curvature vanishes. The mode, where gradients balance, stays. */
 #define PK_LEAST_CURVATURE 1e-8
+/* Of the information before, what is rounding. */
+#define PK_ROUNDING_OF_BEND 1e-9
 
 /* As many entries from i on as there are lanes, or as there are left of n; where there is no array, `otherwise`. */
 PK_INLINE pk_vector pk_load_some(const double *array, ptrdiff_t i, ptrdiff_t n, double otherwise)
@@ -65,8 +67,8 @@ PK_INLINE void pk_all_derivatives(const pk_likelihood *l, pk_vector y, pk_vector
 
 #define PK_CONSTANT_OF(lane) pk_log_constant(l, y[lane])
 
-/* pk_log_constant in every lane. */
-PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const double *falls)
+/* pk_log_constant in every lane, but for zeros with a reason of their own. */
+PK_INLINE pk_vector pk_plain_constants(const pk_likelihood *l, pk_vector y, const double *falls)
 {
     if (l->code == PK_POISSON)
         return -PK_LOG_GAMMA(y + 1.0);
@@ -79,13 +81,38 @@ PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const 
     return (pk_vector){PK_EACH_LANE(PK_CONSTANT_OF)};
 }
 
-PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
+/* The same with these: a count of 0 adds nothing itself. */
+PK_INLINE pk_vector pk_log_constants(const pk_likelihood *l, pk_vector y, const double *falls)
+{
+    pk_likelihood base = pk_without_zeros(l);
+    if (l->code & PK_INFLATED)
+        return pk_plain_constants(&base, y, falls) - pk_log1p_exp(l->c);
+    return pk_plain_constants(l, y, falls);
+}
+
+PK_INLINE pk_look pk_look_at_plain(const pk_likelihood *l, pk_vector y, pk_vector eta)
 {
     if (pk_is_family(l))
         return pk_look_at_family(l, y, eta);
     pk_look look = {.density = pk_log_densities(l, y, eta)};
     pk_all_derivatives(l, y, eta, &look.slope, &look.curvature);
     return look;
+}
+
+PK_INLINE pk_look pk_look_at(const pk_likelihood *l, pk_vector y, pk_vector eta)
+{
+    if (!(l->code & PK_INFLATED))
+        return pk_look_at_plain(l, y, eta);
+    /* Which reason a zero has turns with eta, too: pk_zeros_derivatives. */
+    pk_likelihood base = pk_without_zeros(l);
+    pk_look look = pk_look_at_plain(&base, y, eta);
+    pk_integers zeros = y == 0.0;
+    pk_vector off = look.density - l->c, e = pk_exp_down(-pk_abs(off)), inverse = 1.0 / (1.0 + e);
+    pk_vector own = pk_choose(inverse, e * inverse, off > 0.0), rest = pk_choose(e, pk_all(1.0), off > 0.0) * inverse;
+    pk_vector bend = pk_max(own * (look.curvature - rest * look.slope * look.slope), pk_all(0.0));
+    pk_vector either = pk_max(look.density, pk_all(l->c)) + pk_log(1.0 + e);
+    return (pk_look){pk_choose(either, look.density, zeros), pk_choose(own * look.slope, look.slope, zeros),
+                     pk_choose(bend, look.curvature, zeros)};
 }
 
 /* Precision of the rows of a Newton step at eta, and that times how far their targets are from it; and the sum of
@@ -117,17 +144,17 @@ static double pk_total_density(const pk_likelihood *l, ptrdiff_t n, const double
     const double *falls = pk_tabulate_falls(l, room);
     for (ptrdiff_t i = 0; i < n; i += PK_LANES) {
         pk_vector at = pk_load_some(y, i, n, 0.5);
-        pk_vector density = pk_log_constants(l, at, falls) + pk_log_densities(l, at, pk_load_some(eta, i, n, 0.0));
+        pk_vector density = pk_log_constants(l, at, falls) + pk_look_at(l, at, pk_load_some(eta, i, n, 0.0)).density;
         total += pk_those_of(i, n, density * pk_load_some(weights, i, n, 1.0));
     }
     return pk_sum(total);
 }
 
-/* Sums over k nodes, each times its share, of log densities (n), slopes, curvatures, and of slopes times the node; at
- * eta = mean + sd node. */
+/* Sums over k nodes, each times its share, of log densities (n), slopes and curvatures, at eta = mean + sd node. By parts
+ * a curvature may be negative: not where eta is as good as open, nor where that is rounding. */
 static void pk_average_looks(const pk_likelihood *l, ptrdiff_t n, const double *y, const double *mean, const double *sd,
-                             ptrdiff_t k, const double *nodes, const double *shares, double *density, double *slope,
-                             double *curvature, double *lean)
+                             ptrdiff_t k, const double *nodes, const double *shares, double vague, double *density,
+                             double *slope, double *curvature)
 {
     double room[PK_FALLS];
     const double *falls = pk_tabulate_falls(l, room);
@@ -144,8 +171,9 @@ static void pk_average_looks(const pk_likelihood *l, ptrdiff_t n, const double *
         }
         pk_store_some(density, i, n, sum.density);
         pk_store_some(slope, i, n, sum.slope);
-        pk_store_some(curvature, i, n, sum.curvature);
-        pk_store_some(lean, i, n, leaning);
+        pk_vector variance = reach * reach, bend = -leaning / pk_max(reach, pk_all(1e-300));
+        pk_integers sure = ((sum.curvature - bend) * variance > PK_ROUNDING_OF_BEND) & (variance < vague);
+        pk_store_some(curvature, i, n, pk_choose(bend, sum.curvature, sure));
     }
 }
 

@@ -91,34 +91,32 @@ def integrate_derivatives(
     """
     widest = float(np.max(variance, initial=0.0))
     n_nodes = next((few for limit, few in FEW_NODES if widest <= limit), MOST_NODES)
-    sd = np.sqrt(variance)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        value, slope, told, lean = _average_at(
-            likelihood, y, mean, sd, *make_quadrature_rule(n_nodes)
-        )
-        # By parts, so that it may be negative; not where eta is open, nor where it is rounding.
-        bend = -lean / np.maximum(sd, 1e-300)
-        sure = ((told - bend) * variance > ROUNDING) & (variance < likelihood.vague_variance)
-        return value, slope, np.where(sure, bend, told)
+        return _average_at(likelihood, y, mean, np.sqrt(variance), *make_quadrature_rule(n_nodes))
 
 
 def look(likelihood: Observation, y: Array, eta: Array) -> tuple[Array, Array, Array]:
     """Log density, slope and curvature (n,) at eta, with one pass over the rows."""
-    value, slope, curvature, _ = _average_at(
-        likelihood, y, eta, np.zeros(len(eta)), np.zeros(1), np.ones(1)
-    )
-    return value, slope, curvature
+    return _average_at(likelihood, y, eta, np.zeros(len(eta)), np.zeros(1), np.ones(1))
 
 
 def _average_at(
     likelihood: Observation, y: Array, mean: Array, sd: Array, nodes: Array, shares: Array
-) -> tuple[Array, ...]:
-    """Sums of log densities, slopes, curvatures, and slopes times nodes (n,), each by its share."""
-    code = likelihood.compiled
+) -> tuple[Array, Array, Array]:
+    """Sums of log densities, slopes and curvatures (n,), each by its share.
+
+    The curvature is found by parts, so that it may be negative; not where eta is open, nor where
+    that is rounding.
+    """
+    code, vague = likelihood.compiled, likelihood.vague_variance
     if code is not None and np.ndim(mean) == 1:
-        rows = [np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)]
-        return tuple(average_densities(*code, rows[0], rows[1], rows[2], nodes, shares))
+        at, middle, reach = (
+            np.ravel(np.asarray(one, float)) for one in np.broadcast_arrays(y, mean, sd)
+        )
+        return average_densities(*code, at, middle, reach, nodes, shares, vague)
     eta = mean + sd * nodes[:, None]
     slope, curvature = likelihood.derivatives(y, eta)
-    value = likelihood.log_density(y, eta)
-    return shares @ value, shares @ slope, shares @ curvature, (shares * nodes) @ slope
+    told, bend = shares @ curvature, -((shares * nodes) @ slope) / np.maximum(sd, 1e-300)
+    sure = ((told - bend) * sd * sd > ROUNDING) & (sd * sd < vague)
+    value = shares @ likelihood.log_density(y, eta)
+    return value, shares @ slope, np.where(sure, bend, told)

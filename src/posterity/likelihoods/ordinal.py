@@ -14,6 +14,7 @@ from posterity.distributions.mixing import get_mixer
 from posterity.distributions.row_distribution import CountDistribution
 from posterity.kernel import average_softplus
 from posterity.kernel.values import read_scalar
+from posterity.likelihoods.averages import FEW_NODES
 from posterity.likelihoods.classes import LOG_ROOT_2PI, check_link
 from posterity.likelihoods.likelihood import Kernel, Likelihood, named_row
 from posterity.likelihoods.moderation import log_odds_averaged
@@ -86,8 +87,8 @@ class Ordinal(Likelihood):
 
     @property
     def kernel_code(self) -> Kernel | None:
-        """The kernel has it built in, for up to 16 levels."""
-        if self.levels > MOST_CUTS + 1:
+        """The kernel has it built in, for up to 16 levels whose gaps are those of all rows."""
+        if self.levels > MOST_CUTS + 1 or np.ndim(self.gaps) > 1:
             return None
         cuts = () if self.learns_parameter else self.cut_points.tolist()
         return Kernel(17, (self.levels, float(self.link == "probit"), 0.0, *cuts))
@@ -154,8 +155,12 @@ class Ordinal(Likelihood):
             return slope, np.clip(slope * slope + bend, 0.0, 1.0)
 
     def average(self, y: Array, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Averages of log density, slope and curvature, of those of two logistics."""
-        if self.link != "logit":
+        """Averages of log density, slope and curvature, of those of two logistics.
+
+        Compiled code needs few nodes where eta is known well.
+        """
+        narrow = self.compiled is not None and variance.max(initial=0.0) <= FEW_NODES[-1][0]
+        if narrow or self.link != "logit":
             return super().average(y, mean, variance)
         low, high = (np.clip(mean - end, -FARTHEST, FARTHEST) for end in self._ends(y))
         value, slope, bend = np.add(

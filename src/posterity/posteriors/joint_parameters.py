@@ -19,12 +19,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from posterity.aliases import Array
+from posterity.evidence.secant import SecantSteps
 from posterity.factor import Factor
 from posterity.likelihoods import Likelihood
 from posterity.posteriors._site_rows import find_sites
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.posteriors.phi import (
-    MOST_VALUES,
+    MANY_ROWS,
     NARROW_STEP,
     NARROW_VARIANCE,
     ApartFromCoefficients,
@@ -33,8 +34,9 @@ from posterity.posteriors.phi import (
 )
 
 # In standard deviations: the distance of values of t at which averages over three of them are
-# exact to the fifth power, the longest step of all, and the change at which they agree.
-REACH, LONGEST, AGREED = math.sqrt(3.0), 1.0, 0.03
+# exact to the fifth power, the longest step of all, the change at which they agree, and what the
+# next one may be then.
+REACH, LONGEST, AGREED, AHEAD = math.sqrt(3.0), 1.0, 0.03, 0.001
 # In standard deviations before data, where a search does not begin that need not.
 FAR_OUT = 2.0
 # Of the prior's precision, what is left of it at least; of a direction of u, what t may not take.
@@ -173,9 +175,17 @@ class JointParameters(ApartFromCoefficients):
         return move(inner, -self.told.cross @ (near.mean - self.mean), lambda: inner)
 
     def agrees_with(self, last: Self, within: float = 0.0, rate: float = 1.0) -> bool:
-        """Return True if nothing is gained by finding it again; or within so many sds."""
-        away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
-        return bool(away.max(initial=0.0) < max(AGREED, within))
+        """Return True if nothing is gained by finding it again; or within so many sds.
+
+        So too where the next change, the ``rate`` times this one, would be nothing.
+        """
+        away = self._measure(last)
+        return away < max(AGREED, within) or (away < 1.0 and rate * away < AHEAD)
+
+    def extrapolate(self, last: Self, steps: SecantSteps) -> tuple[Self, SecantSteps]:
+        """As it was found: steps are those of Newton's method, of which two tell the rate."""
+        away = self._measure(last)
+        return self, replace(steps.lengthen(away)[1], last=(away, away))
 
     # ---- reading -------------------------------------------------------------------------------
 
@@ -212,62 +222,74 @@ class JointParameters(ApartFromCoefficients):
 
     # ---- inner ---------------------------------------------------------------------------------
 
+    def _measure(self, last: Self) -> float:
+        """The largest change, in standard deviations."""
+        away = np.abs(self.mean - last.mean) / np.sqrt(np.diag(self.covariance))
+        return float(away.max(initial=0.0))
+
     def _add(self, told: Quadratic, rows: float, times: float = 1.0) -> Self:
         return replace(self, told=self.told.add(told, times), rows=max(self.rows + rows, 0.0))
 
     def _find(self, likelihood: Likelihood, rows: BelievedRows) -> Quadratic:
         """What rows say of t and u, around what is in force."""
         mean, variance = _include(likelihood.with_parameter(self.value), rows)
-        d, n = len(self.mean), len(mean)
-        pairs = list(combinations(range(d), 2))
+        rows, d = rows._replace(mean=mean, variance=variance), len(self.mean)
         reach = REACH * np.sqrt(np.diag(self.covariance))
         for _ in range(HALVINGS):
-            logs, slopes, curvatures = self._look(likelihood, rows.y, mean, variance, reach)
-            curvatures = np.maximum(curvatures, 0.0)
-            total = logs.reshape(-1, n) @ rows.weights
-            near = 2.0 * total[0] - total[1 : 1 + d] - total[1 + d : 1 + 2 * d] < MOST_FALL
+            total, slopes, curvatures = self._look(likelihood, rows, reach)
+            here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
+            near = 2.0 * here - up - down < MOST_FALL
             if near.all():
                 break
             reach = np.where(near, reach, 0.5 * reach)
-        here, up, down = total[0], total[1 : 1 + d], total[1 + d : 1 + 2 * d]
         precision = np.diag((2.0 * here - up - down) / reach**2)
         both = (total[1 + 2 * d :]).reshape(2, -1).sum(axis=0)
-        for (j, k), of_both in zip(pairs, both, strict=True):
+        for (j, k), of_both in zip(combinations(range(d), 2), both, strict=True):
             bend = up[j] + down[j] + up[k] + down[k] - 2.0 * here - of_both
             precision[j, k] = precision[k, j] = 0.5 * bend / (reach[j] * reach[k])
         values, vectors = np.linalg.eigh(precision)
         precision = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        change, bent = (
-            each.reshape(-1, n)[1 : 1 + 2 * d].reshape(2, d, n) for each in (slopes, curvatures)
-        )
         # As much of eta's curvature as its site has, though it is another further away.
-        alone = np.maximum(curvatures[:n], 1e-300)
-        share = 6.0 * alone / (4.0 * alone + bent.sum(axis=0))
-        bend = (rows.weights * share * (change[1] - change[0])).T / (2.0 * reach)
+        alone = np.maximum(curvatures[0], 1e-300)
+        share = 6.0 * alone / (4.0 * alone + curvatures[1 : 1 + d] + curvatures[1 + d :])
+        change = slopes[1 + d :] - slopes[1 : 1 + d]
+        bend = rows.weights * share * change / (2.0 * reach[:, None])
         # No row says more of both together than it says of its eta, and all rows of t.
-        most = np.sqrt(np.outer(rows.weights * curvatures[:n], np.diag(precision)))
+        most = np.sqrt(np.outer(np.diag(precision), rows.weights * curvatures[0]))
         bend = np.clip(bend, -most, most)
         shift = (up - down) / (2.0 * reach) + precision @ self.mean
         if not rows.X.size:
             return Quadratic(precision, np.zeros_like(self.told.cross), shift)
-        cross = _add_ones(rows.X, self.told.cross).T @ bend
-        return Quadratic(precision, cross, shift + bend.T @ (mean - rows.offsets))
+        cross = (bend @ _add_ones(rows.X, self.told.cross)).T
+        return Quadratic(precision, cross, shift + bend @ (mean - rows.offsets))
 
     def _look(
-        self, likelihood: Likelihood, y: Array, mean: Array, variance: Array, reach: Array
+        self, likelihood: Likelihood, rows: BelievedRows, reach: Array
     ) -> tuple[Array, Array, Array]:
-        """Averages of all rows where t is in force, then that far away: each alone, and pairs."""
-        one, d = np.diag(reach), len(reach)
-        pairs = combinations(range(d), 2)
-        two = np.array([one[j] + one[k] for j, k in pairs]).reshape(-1, d)
-        steps = np.concatenate([np.zeros((1, d)), one, -one, two, -two])
-        tried, given = np.exp(self.mean + steps), (y, mean, variance)
-        if len(steps) * len(mean) > MOST_VALUES:
-            each = [likelihood.with_parameter(one).average(*given) for one in tried]
-            logs, slopes, curvatures = zip(*each, strict=True)
-            return np.concatenate(logs), np.concatenate(slopes), np.concatenate(curvatures)
-        tiled = (np.concatenate([one] * len(steps)) for one in given)
-        return likelihood.with_parameter(np.repeat(tried, len(mean), axis=0)).average(*tiled)
+        """Average log densities (k,) of all rows where t is in force, and that far away.
+
+        Each alone, and pairs. Average slopes and curvatures, not negative, (1 + 2 d, n) of all but
+        the pairs.
+        """
+        one, n, given = np.diag(reach), len(rows.y), rows[:3]
+        two = np.array([j + k for j, k in combinations(one, 2)]).reshape(-1, len(reach))
+        steps = np.concatenate([0.0 * one[:1], one, -one, two, -two])
+        tried, n_alone = np.exp(self.mean + steps), 1 + 2 * len(reach)
+        if n > MANY_ROWS:  # compiled code knows one value at a time
+            total, bends = np.empty(len(steps)), np.empty((2, n_alone, n))
+            for place, value in enumerate(tried):
+                logs, *of_eta = likelihood.with_parameter(value).average(*given)
+                total[place] = logs @ rows.weights
+                if place < n_alone:
+                    bends[:, place] = of_eta
+            slopes, curvatures = bends
+        else:
+            tiled = (np.concatenate([each] * len(steps)) for each in given)
+            repeated = likelihood.with_parameter(np.repeat(tried, n, axis=0))
+            looks = (each.reshape(-1, n) for each in repeated.average(*tiled))
+            logs, slopes, curvatures = looks
+            total = logs @ rows.weights
+        return total, slopes[:n_alone], np.maximum(curvatures[:n_alone], 0.0)
 
     def _invert(self, precision: Array) -> Array:
         """The inverse, where the prior is left its share."""
