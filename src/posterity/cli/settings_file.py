@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from posterity.aliases import Document
 from posterity.cli.group import takes
 
 NAME = "posterity.toml"
 LARGEST = 1_000_000  # bytes
 
 
-def read(path: str | None, verbs: click.Group) -> dict[str, Document]:
+def read(path: str | None, verbs: click.Group) -> dict[str, dict[str, Any]]:
     """Return click's defaults from a file: for each verb, values by the names of its parameters.
 
     Parameters
@@ -57,7 +56,7 @@ def read(path: str | None, verbs: click.Group) -> dict[str, Document]:
     }
 
 
-def _read(path: str) -> Document:
+def _read(path: str) -> dict[str, Any]:
     try:
         status = os.stat(path)
         # A pipe without a writer would keep the command waiting for ever.
@@ -98,7 +97,9 @@ def _check(path: str, values: dict[str, Any], known: set[str], where: str) -> No
             )
 
 
-def _check_choices(path: str, common: Document, known: dict[str, dict[str, click.Option]]) -> None:
+def _check_choices(
+    path: str, common: dict[str, Any], known: dict[str, dict[str, click.Option]]
+) -> None:
     """A setting for all verbs is used by those that take it: at least one must."""
     for name, value in common.items():
         having = [options[name] for options in known.values() if name in options]
@@ -108,7 +109,7 @@ def _check_choices(path: str, common: Document, known: dict[str, dict[str, click
             raise ValueError(f"{path}: {name} can't be {value!r}; give one of {', '.join(choices)}")
 
 
-def _format_value(option: click.Option, value: object) -> Any:
+def _format_value(option: click.Option, value: Any) -> Any:
     """A value as it would come from the command line: lists of names with commas between."""
     if option.multiple:
         return value if isinstance(value, list) else [value]

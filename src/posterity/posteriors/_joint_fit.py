@@ -181,8 +181,9 @@ def _search_from_mode(
     None where products have not the digits, and where the rows are others.
     """
     share = choose_stride(len(rows), inner.n_coefficients)
-    searched = search_near_mode(inner, model.likelihood, rows, begun, FEW if share == 1 else MANY)
-    if searched is None or searched.of_sites is None or share == 1:
+    alone = share == 1 or not inner.needs_products_only  # or each row has to be learned
+    searched = search_near_mode(inner, model.likelihood, rows, begun, FEW if alone else MANY)
+    if searched is None or searched.of_sites is None or alone:
         return searched, None, model
     if model.averages_many(share):
         near_mode = learn_near_mode(inner, rows, searched.of_sites)

@@ -137,6 +137,11 @@ class EvidencePosterior(EvidenceStream):
     joint = read_along("nodes.joint")
 
     @property
+    def needs_products_only(self) -> bool:
+        """True if the products of rows are all that it keeps of them: no scales of features."""
+        return self.state.scales is None
+
+    @property
     def reads_columns(self) -> bool:
         """True if rows may be columns that lie apart, and are learned at once."""
         return not self.prior_is_frozen and not self.memory.forgets

@@ -393,6 +393,11 @@ class LinearPosterior:
     learns_prior: ClassVar[bool] = False
 
     @property
+    def needs_products_only(self) -> bool:
+        """True if the products of rows are all that it keeps of them."""
+        return True
+
+    @property
     def is_settled(self) -> bool:
         """True if rows that came together were the last, and chose the prior that is read."""
         return False
