@@ -27,7 +27,7 @@ from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
-MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 100, 20, 20, 0.05
+MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS = 100, 20, 20
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 3e-4, 1e-1
@@ -158,9 +158,13 @@ def _follow_prior(
     begun: Averages,
     most: int,
 ) -> tuple[LinearPosterior, Averages]:
-    """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
+    """Sites and the priors that they choose, in turns, from sites that agree under one prior.
+
+    They end where a turn changes no less than the last one did: few rows let the scale drift, and
+    the further it does, the worse are the next rows predicted.
+    """
     trial = _learn(inner, rows, now.sites)
-    mixing, step, last = Mixing(rows.weights), 1.0, 1.0
+    mixing, last = Mixing(rows.weights), math.inf
     agreed, middle = (trial, now), _get_middle(trial)
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
@@ -171,10 +175,9 @@ def _follow_prior(
             trial, now = agreed
             break
         if now.change >= last:
-            mixing.restart()
-            step = max(0.7 * step, LEAST_STEP)
+            break
         goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.goal
-        following = now._replace(sites=now.sites + step * (goal - now.sites))
+        following = now._replace(sites=goal)
         after, last = _learn(inner, rows, following.sites), now.change
         middle = _get_middle(after)
         if leaves_scale_open(middle.prior, following.sites[0], rows):
