@@ -27,12 +27,14 @@ from posterity.posteriors._site_mode import Fitted, compute_eta, find_mode
 from posterity.posteriors.gaussian import LinearPosterior
 from posterity.priors import GaussianPrior
 
-MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS = 100, 20, 20
+MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 100, 20, 20, 0.05
 # Largest change after the last round, in posterior sds and shares of the precision; of a search, as
 # the round before the last lets expect, which itself changes no more than the other.
 TOLERANCE, LARGEST_CHANGE = 3e-4, 1e-1
 # Where priors move with the sites: changes from which on the last rounds tell the next one.
 MIXED_CHANGE = 0.3
+# Priors drift where a change is this share of the last one, if that is below the second.
+LESS, DRIFT = 0.95, 0.9
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
@@ -160,11 +162,11 @@ def _follow_prior(
 ) -> tuple[LinearPosterior, Averages]:
     """Sites and the priors that they choose, in turns, from sites that agree under one prior.
 
-    They end where a turn changes no less than the last one did: few rows let the scale drift, and
-    the further it does, the worse are the next rows predicted.
+    They end where a turn changes hardly less than the last one did: few rows let the scale drift,
+    and the further it does, the worse are the next rows predicted.
     """
     trial = _learn(inner, rows, now.sites)
-    mixing, last = Mixing(rows.weights), math.inf
+    mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     agreed, middle = (trial, now), _get_middle(trial)
     for _ in range(most if inner.learns_prior else 0):
         mean, variance = trial.linear_moments(rows.X)
@@ -174,10 +176,13 @@ def _follow_prior(
         if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
             trial, now = agreed
             break
-        if now.change >= last:
-            break
+        if now.change >= LESS * last:
+            if last < DRIFT:
+                break
+            mixing.restart()
+            step = max(0.7 * step, LEAST_STEP)
         goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.goal
-        following = now._replace(sites=goal)
+        following = now._replace(sites=now.sites + step * (goal - now.sites))
         after, last = _learn(inner, rows, following.sites), now.change
         middle = _get_middle(after)
         if leaves_scale_open(middle.prior, following.sites[0], rows):
