@@ -33,8 +33,6 @@ MOST_ROUNDS, MOST_PRIOR_ROUNDS, MOST_HALVINGS, LEAST_STEP = 100, 20, 20, 0.05
 TOLERANCE, LARGEST_CHANGE = 3e-4, 1e-1
 # Where priors move with the sites: changes from which on the last rounds tell the next one.
 MIXED_CHANGE = 0.3
-# Priors drift where a change is this share of the last one, if that is below the second.
-LESS, DRIFT = 0.95, 0.9
 # Relative rounding of the bound, and the least variance of a feature.
 SLACK, TINY = 1e-12, 1e-290
 # Information per coefficient, and sd of eta under the prior: below the first and above the second
@@ -160,11 +158,7 @@ def _follow_prior(
     begun: Averages,
     most: int,
 ) -> tuple[LinearPosterior, Averages]:
-    """Sites and the priors that they choose, in turns, from sites that agree under one prior.
-
-    They end where a turn changes hardly less than the last one did: few rows let the scale drift,
-    and the further it does, the worse are the next rows predicted.
-    """
+    """Sites and the priors that they choose, in turns, from sites that agree under one prior."""
     trial = _learn(inner, rows, now.sites)
     mixing, step, last = Mixing(rows.weights), 1.0, 1.0
     agreed, middle = (trial, now), _get_middle(trial)
@@ -176,9 +170,7 @@ def _follow_prior(
         if now.change > RUNAWAY:  # as of counts that are all 0, under the priors that they choose
             trial, now = agreed
             break
-        if now.change >= LESS * last:
-            if last < DRIFT:
-                break
+        if now.change >= last:
             mixing.restart()
             step = max(0.7 * step, LEAST_STEP)
         goal = now.extrapolate(mixing) if now.change < MIXED_CHANGE else now.goal

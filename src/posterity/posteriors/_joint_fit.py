@@ -50,7 +50,7 @@ from posterity.posteriors._site_mode import (
 from posterity.posteriors.gaussian import LinearPosterior
 
 # Tolerances of the prior's change in a fit to some of the rows, and of what averages begin at.
-THINNED_TOLERANCE, ROUGH_TOLERANCE = 3e-2, 0.1
+THINNED_TOLERANCE, ROUGH_TOLERANCE = 3e-2, 1e-3
 # Tolerance of sites, relative to the prior's change; at most; and at most for a result.
 SITE_TO_PRIOR_TOLERANCE, LARGEST_SITE_TOLERANCE, RESULT_SITE_TOLERANCE = 3e-2, 1e-2, 1e-5
 # Squared decrement of the mode that averages start from, and of one whose likelihood still moves.
@@ -123,6 +123,7 @@ def fit_sites_together(
         searched, averaged, model = _search_from_mode(inner, model, rows, begun)
     if averaged is not None:
         return averaged
+    # Averages follow the prior themselves: a rough one is enough to begin with.
     roughly = max(agreed, ROUGH_TOLERANCE) if model.averages else agreed
     if searched is None:
         fitted, begun = _alternate_prior_and_mode(inner, model, rows, begun, roughly)
@@ -181,9 +182,7 @@ def _search_from_mode(
     """
     share = choose_stride(len(rows), inner.n_coefficients)
     alone = share == 1 or not inner.needs_products_only  # or each row has to be learned
-    # Averages of few rows follow the prior themselves: a rough one is enough to begin with.
-    few = FEW._replace(change=ROUGH_TOLERANCE) if model.averages else FEW
-    searched = search_near_mode(inner, model.likelihood, rows, begun, few if alone else MANY)
+    searched = search_near_mode(inner, model.likelihood, rows, begun, FEW if alone else MANY)
     if searched is None or searched.of_sites is None or alone:
         return searched, None, model
     if model.averages_many(share):
