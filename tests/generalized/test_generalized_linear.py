@@ -35,15 +35,18 @@ from posterity.forgetting import (
 )
 from posterity.likelihoods import (
     Bernoulli,
+    Gamma,
     Gaussian,
     LaplaceNoise,
     Likelihood,
+    LogLogistic,
     NegativeBinomial,
     Poisson,
     Predictive,
     Quantile,
     SkewNormal,
     StudentT,
+    Weibull,
 )
 
 Array = np.ndarray
@@ -363,3 +366,16 @@ def test_likelihood_by_its_name() -> None:
     assert copy.deepcopy(one).predict(X) == pytest.approx(one.predict(X))
     with pytest.raises(ValueError, match="'poison': it must be 'bernoulli', 'poisson'"):
         BayesianGeneralizedLinear("poison").fit(X, y)
+
+
+@pytest.mark.parametrize("likelihood", [Gamma(), LogLogistic(), Weibull()], ids=repr)
+def test_a_year_says_what_years_since_say(likelihood: Likelihood) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    X[:, 0] = rng.integers(2000, 2025, size=100)
+    since = X - [2012.0, 0.0, 0.0]
+    y = rng.gamma(3.0, np.exp(since @ [0.03, 0.3, -0.2]) / 3.0)
+    one, other = (BayesianGeneralizedLinear(likelihood).fit(each, y) for each in (X, since))
+    sd = one.summary()["sd"].to_numpy()[1:4]
+    np.testing.assert_array_less(np.abs(one.coef_ - other.coef_), 1e-3 * sd)
+    np.testing.assert_allclose(one.log_evidence_, other.log_evidence_, atol=1e-3)

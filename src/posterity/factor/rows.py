@@ -93,11 +93,18 @@ class SiteRows(Rows):
         return np.asarray(self.X.std(axis=0))
 
     @cached_property
-    def reach(self) -> Array:
-        """Largest distances (m,) of the features from 0."""
+    def ends(self) -> tuple[Array, Array]:
+        """Least and largest value (m,) of each feature, of one row or more."""
         m, many = self.X.shape[1], len(self.X) // 64 * 64
         side_by_side = self.X[:many].reshape(64, -1)  # NumPy goes through long rows much faster
-        ends = side_by_side.max(axis=0), -side_by_side.min(axis=0)
-        rest = np.abs(self.X[many:])
-        parts = [*(one.reshape(-1, m) for one in ends), rest]
-        return np.asarray(np.concatenate(parts).max(axis=0, initial=0.0))
+        some = side_by_side.min(axis=0), side_by_side.max(axis=0)
+        low, high = (np.concatenate([one.reshape(-1, m), self.X[many:]]) for one in some)
+        return low.min(axis=0), high.max(axis=0)
+
+    def measure_reach(self, *, intercept: bool) -> Array:
+        """Largest distances (m,) of the features from 0; beside an intercept from their means."""
+        if not len(self):
+            return np.zeros(self.X.shape[1])
+        middle = np.full(len(self), 1.0 / len(self)) @ self.X if intercept else 0.0
+        low, high = self.ends
+        return np.asarray(np.maximum(high - middle, middle - low))

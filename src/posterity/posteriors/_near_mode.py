@@ -196,7 +196,8 @@ def leaves_coefficient_open(known: Factor, count: float, rows: SiteRows) -> bool
     if not (enough and m) or known.rank < known.n_coefficients:
         return False
     inverse = solve_triangle(known.root, np.eye(known.n_coefficients))[-m:]
-    spread = np.square(inverse).sum(axis=1) * np.square(rows.reach)
+    reach = rows.measure_reach(intercept=known.n_coefficients > m)
+    spread = np.square(inverse).sum(axis=1) * np.square(reach)
     return bool(spread.max() > OPEN_SPREAD**2 and np.median(spread) < KNOWN_SPREAD**2)
 
 
