@@ -32,7 +32,7 @@ AWAY_ERRORS = (
 )
 # Seconds for which decisions of a group wait while others learn: as many as all else of it takes,
 # and at least so many that rewards do not pile up where all else is fast.
-SHORTEST_TURN, LONGEST_TURN = 0.003, 0.01
+SHORTEST_TURN, LONGEST_TURN = 0.002, 0.01
 logger = logging.getLogger("posterity.service")
 
 
