@@ -64,6 +64,12 @@ def _draw_years(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarra
     return np.column_stack([years, rng.normal(size=n)]), np.array([0.04, -0.3])
 
 
+def _draw_year_of_five(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    years, effects = _draw_years(rng, n)
+    others = 0.2 * rng.normal(size=3)
+    return np.column_stack([years, rng.normal(size=(n, 3))]), np.append(effects, others)
+
+
 def _draw_levels(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Dummies of a category; of the last level, 3% of the rows."""
     level = rng.choice(4, size=n, p=[0.5, 0.3, 0.17, 0.03])
@@ -78,6 +84,7 @@ EFFECTS: dict[str, tuple[Any, slice]] = {
     "one strong effect of ten": (_draw_strong_and_weak, slice(0, 1)),
     "nine weak effects of ten": (_draw_strong_and_weak, slice(1, 10)),
     "an effect of the year": (_draw_years, slice(0, 1)),
+    "an effect of the year, of five": (_draw_year_of_five, slice(0, 1)),
     "a level of few rows": (_draw_levels, slice(2, 3)),
 }
 MIDDLING = "two middling effects"

@@ -176,9 +176,9 @@ def _begin(
 def _search_from_mode(
     inner: LinearPosterior, model: SiteModel, rows: SiteRows, begun: WarmStart
 ) -> tuple[WarmStart | None, tuple[LinearPosterior, Fitted] | None, SiteModel]:
-    """Prior and mode by products, what many rows tell there, and how sites are found of others.
+    """Prior and mode by products; the answer, if they tell it; and how it is found if not.
 
-    None where products have not the digits, and where the rows are others.
+    The first is None where products have not the digits.
     """
     share = choose_stride(len(rows), inner.n_coefficients)
     alone = share == 1 or not inner.needs_products_only  # or each row has to be learned
@@ -194,11 +194,8 @@ def _search_from_mode(
             return searched, averaged, model
         model = model.choose_for(variance)
     if model.averages or searched.is_stalled:
-        return (
-            search_near_mode(inner, model.likelihood, rows, searched, FEW) or searched,
-            None,
-            model,
-        )
+        nearer = search_near_mode(inner, model.likelihood, rows, searched, FEW)
+        return nearer or searched, None, model
     exactly = search_near_mode(inner, model.likelihood, rows, searched, ANSWER)
     if exactly is None or exactly.is_stalled or exactly.of_sites is None or exactly.start is None:
         return searched, None, model
